@@ -1,0 +1,5 @@
+"""Lockstep: live streams and scheduled rollups, proven equal."""
+
+from importlib.metadata import version
+
+__version__ = version("lockstep")

@@ -1,0 +1,94 @@
+"""The one typed settings object, read from ``LOCKSTEP_*`` variables, ``.env`` and the generated secrets.
+
+Every address, port, path and limit lives here; nothing else reads the environment.
+"""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PROJECT = Path(__file__).resolve().parents[2]
+LOOPBACK = "127.0.0.1"
+
+
+class Settings(BaseSettings):
+    """Where the platform lives and how much it may use.
+
+    Durations are seconds, sizes are as their names say. Paths are made absolute. Secrets never print.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="LOCKSTEP_", extra="ignore", frozen=True)
+
+    home: Path = Field(PROJECT / ".lockstep", description="data, logs and run files of the embedded stack")
+    cache: Path = Field(Path("~/.cache/lockstep"), description="downloaded jars, shared by all checkouts")
+    ivy_settings: Path | None = Field(None, description="an ivysettings.xml that names a mirror")
+
+    lake: str = Field("", description="path or URI of the lake; default <home>/lake")
+    kafka: str = Field("", description="bootstrap servers; default the embedded broker")
+    kafka_config: Path | None = Field(None, description="Kafka client .properties (SASL, TLS), as the Java clients read it")
+    spark_remote: str = Field("", description="any Spark Connect server; default the embedded one")
+    postgres_host: str = LOOPBACK
+    postgres_user: str = "lockstep"
+
+    postgres_port: int = 5432
+    kafka_port: int = 9092
+    kafka_controller_port: int = 9093
+    connect_port: int = 8083
+    spark_port: int = 15002
+    spark_ui_port: int = 4040
+    airflow_port: int = 8080
+
+    spark_master: str = Field("local[2]", description="where the embedded Connect server runs its jobs")
+    spark_memory: str = "2g"
+    kafka_memory: str = "512m"
+    connect_memory: str = "512m"
+
+    max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a backlog drains in steps")
+
+    postgres_password: SecretStr = SecretStr("")
+    airflow_password: SecretStr = SecretStr("")
+    airflow_fernet_key: SecretStr = SecretStr("")
+    airflow_jwt_secret: SecretStr = SecretStr("")
+    token_key: SecretStr = Field(SecretStr(""), description="key of the tokens that stand for personal values")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _absolute(cls, values: dict[str, object]) -> dict[str, object]:
+        for name in ("home", "cache", "ivy_settings", "kafka_config"):
+            if values.get(name):
+                values[name] = Path(str(values[name])).expanduser().absolute()
+        return values
+
+    @model_validator(mode="after")
+    def _defaults(self) -> Self:
+        derived = {
+            "cache": self.cache.expanduser(),
+            "lake": self.lake or str(self.home / "lake"),
+            "kafka": self.kafka or f"{LOOPBACK}:{self.kafka_port}",
+            "spark_remote": self.spark_remote or f"sc://{LOOPBACK}:{self.spark_port}",
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+        return self
+
+    @cached_property
+    def secrets_file(self) -> Path:
+        """The generated secrets (``KEY=value``, mode 0600)."""
+        return self.home / "secrets.env"
+
+    def dsn(self, database: str) -> str:
+        """A libpq connection string for ``shop`` (source), ``lockstep`` (control) or ``airflow`` (metadata)."""
+        return (
+            f"host={self.postgres_host} port={self.postgres_port} dbname={database} "
+            f"user={self.postgres_user} password={self.postgres_password.get_secret_value()}"
+        )
+
+
+def load() -> Settings:
+    """Read the settings: variables first, then ``.env`` of the project, then the generated secrets of that home."""
+    env_file = PROJECT / ".env"
+    home = Settings(_env_file=env_file).home  # type: ignore[call-arg]
+    return Settings(_env_file=(home / "secrets.env", env_file))  # type: ignore[call-arg]
