@@ -16,7 +16,8 @@ class Contract:
         schema: the payload's columns, as Spark DDL. For ``changes``, those of the source table's row.
         key: the columns that make the record's key.
         unique_id: the columns that identify one event, or one row of the source table.
-        event_time: the column that says when it happened (UTC); for ``changes`` the commit time is used.
+        event_time: the column that says when it happened (UTC). For ``changes`` the commit time orders the rows, and
+            this is the row's own time, or empty when it has none.
         required: columns without which a row goes to quarantine.
         personal: columns that are tokens from silver on.
         remember_duplicates: how long an event's unique id is remembered, in arrival time.

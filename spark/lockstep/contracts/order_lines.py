@@ -1,0 +1,15 @@
+"""Lines of orders, captured from PostgreSQL. An exact duplicate line keeps its own number."""
+
+from lockstep.contracts.base import Contract
+
+CONTRACT = Contract(
+    name="order_lines",
+    topic="shop.public.order_lines",
+    kind="changes",
+    schema="order_id STRING, line_no INT, product_id STRING, description STRING, quantity INT, unit_price DECIMAL(12,3)",
+    key=("order_id", "line_no"),
+    unique_id=("order_id", "line_no"),
+    event_time="",
+    required=("order_id", "line_no", "product_id", "quantity", "unit_price"),
+    partitions=1,
+)
