@@ -1,0 +1,154 @@
+"""Clients of the Kafka cluster, from one set of settings.
+
+``LOCKSTEP_KAFKA_CONFIG`` names a properties file as the Java clients read it (SASL, TLS), so that Spark, Connect and
+the Python clients share one file. Keys and certificates must be PEM: the Python clients read no Java key stores.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import kafka
+
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.errors import LockstepError
+from lockstep.settings import Settings
+
+# Java's name -> (kafka-python's, librdkafka's)
+_PLAIN_NAMES = {
+    "security.protocol": ("security_protocol", "security.protocol"),
+    "sasl.mechanism": ("sasl_mechanism", "sasl.mechanism"),
+    "ssl.truststore.location": ("ssl_cafile", "ssl.ca.location"),
+    "ssl.keystore.location": ("ssl_certfile", "ssl.certificate.location"),
+    "ssl.key.location": ("ssl_keyfile", "ssl.key.location"),
+    "ssl.key.password": ("ssl_password", "ssl.key.password"),
+}
+_JAAS_FIELD = re.compile(r'(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
+
+
+class KafkaConfigInvalid(LockstepError):
+    """The Kafka properties file cannot be read, or asks for what the Python clients cannot do."""
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """The ``key=value`` lines of a Java properties file; comments, continued lines and blank lines are understood.
+
+    Raises:
+        KafkaConfigInvalid: the file cannot be read.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise KafkaConfigInvalid(
+            f"Kafka's client properties {path} cannot be read ({error.strerror}); correct LOCKSTEP_KAFKA_CONFIG"
+        ) from error
+    properties = {}
+    for line in re.sub(r"\\\r?\n\s*", "", text).splitlines():
+        line = line.strip()
+        if line and line[0] not in "#!":
+            key, _, value = line.partition("=")
+            properties[key.strip()] = value.strip()
+    return properties
+
+
+def java_properties(settings: Settings) -> dict[str, str]:
+    """What a Java client (Spark, Connect) needs: the file's properties, and the bootstrap servers of the settings."""
+    properties = read_properties(settings.kafka_config) if settings.kafka_config else {}
+    return properties | {"bootstrap.servers": settings.kafka}
+
+
+def kafka_python_config(settings: Settings) -> dict[str, Any]:
+    """The same, in kafka-python's words.
+
+    Raises:
+        KafkaConfigInvalid: a Java key store, which the Python clients cannot read.
+    """
+    properties = java_properties(settings)
+    config: dict[str, Any] = {"bootstrap_servers": settings.kafka.split(",")}
+    config |= {ours: properties[java] for java, (ours, _) in _PLAIN_NAMES.items() if java in properties}
+    username, password = _credentials(properties)
+    if username:
+        config |= {"sasl_plain_username": username, "sasl_plain_password": password}
+    if not _verifies_host(properties):
+        config["ssl_check_hostname"] = False
+    return config
+
+
+def confluent_config(settings: Settings) -> dict[str, Any]:
+    """The same, in librdkafka's words.
+
+    Raises:
+        KafkaConfigInvalid: a Java key store, which the Python clients cannot read.
+    """
+    properties = java_properties(settings)
+    config: dict[str, Any] = {"bootstrap.servers": settings.kafka}
+    config |= {theirs: properties[java] for java, (_, theirs) in _PLAIN_NAMES.items() if java in properties}
+    username, password = _credentials(properties)
+    if username:
+        config |= {"sasl.username": username, "sasl.password": password}
+    if not _verifies_host(properties):
+        config["ssl.endpoint.identification.algorithm"] = "none"
+    return config
+
+
+def consumer(settings: Settings, **options: Any) -> kafka.KafkaConsumer:
+    """A consumer without a group that reads committed records only; assign partitions to it yourself."""
+    defaults = {"enable_auto_commit": False, "isolation_level": "read_committed", "auto_offset_reset": "none"}
+    return kafka.KafkaConsumer(**(kafka_python_config(settings) | defaults | options))
+
+
+def admin(settings: Settings) -> kafka.KafkaAdminClient:
+    """An admin client of the cluster."""
+    return kafka.KafkaAdminClient(**kafka_python_config(settings))
+
+
+def ensure_topics(settings: Settings, contracts: Mapping[str, Contract] = CONTRACTS) -> list[str]:
+    """Create the contracts' topics that are missing, and wait until each has its leaders.
+
+    Records keep the time their producer gave them, and are never deleted by age: a replayed history is old on arrival.
+    A topic that exists is left as it is.
+
+    Returns:
+        the names of the topics created by this call, sorted.
+    """
+    client = admin(settings)
+    try:
+        existing = set(client.list_topics())
+        missing = {
+            contract.topic: {
+                "num_partitions": contract.partitions,
+                "configs": {"message.timestamp.type": "CreateTime", "retention.ms": "-1", "cleanup.policy": "delete"},
+            }
+            for contract in contracts.values()
+            if contract.topic not in existing
+        }
+        if missing:
+            try:
+                client.create_topics(missing)
+            except kafka.errors.TopicAlreadyExistsError:
+                # Connect or another simulator was faster with one of them: the others still have to be made.
+                return ensure_topics(settings, contracts)
+            client.wait_for_topics(sorted(missing))
+        return sorted(missing)
+    finally:
+        client.close()
+
+
+def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
+    """User name and password of the JAAS line, as SASL PLAIN and SCRAM have it; empty when there is none."""
+    fields = {
+        name: re.sub(r"\\(.)", r"\1", quoted) or bare
+        for name, quoted, bare in _JAAS_FIELD.findall(properties.get("sasl.jaas.config", ""))
+    }
+    return fields.get("username", ""), fields.get("password", "")
+
+
+def _verifies_host(properties: Mapping[str, str]) -> bool:
+    for store in ("truststore", "keystore"):
+        if f"ssl.{store}.location" in properties and properties.get(f"ssl.{store}.type", "JKS").upper() != "PEM":
+            raise KafkaConfigInvalid(
+                f"ssl.{store}.type in Kafka's client properties is not PEM, and the Python clients read no Java key "
+                f"stores; export the certificates to a PEM file and set ssl.{store}.type=PEM"
+            )
+    return properties.get("ssl.endpoint.identification.algorithm", "https") != ""
