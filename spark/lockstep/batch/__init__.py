@@ -1,0 +1,1 @@
+"""The batch layer: views over silver, into gold."""

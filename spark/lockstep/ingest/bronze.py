@@ -1,0 +1,68 @@
+"""Bronze: the log as it was, row by row, with the ledger of what was read in the same commit."""
+
+from typing import TYPE_CHECKING
+
+from lockstep import lake
+from lockstep.control import advance, head, lease
+from lockstep.ingest import ledger
+from lockstep.ingest.offsets import bounds
+from lockstep.ingest.ranges import plan, size
+from lockstep.ingest.source import read_range
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.contracts import Contract
+    from lockstep.settings import Settings
+
+COLUMNS = (
+    "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestamp_type INT, "
+    "key BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, value BINARY"
+)
+# Raw bytes may be personal: statistics would keep them in the Delta log after they were erased from the rows.
+PROPERTIES = {
+    "delta.dataSkippingStatsColumns": "topic,partition,offset,timestamp,timestamp_type",
+    "delta.setTransactionRetentionDuration": "interval 400 days",
+    "delta.logRetentionDuration": "interval 400 days",
+}
+
+
+def table_of(contract: "Contract") -> str:
+    """The stream's bronze table."""
+    return f"bronze.{contract.name}"
+
+
+def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
+    """Take what the topic has beyond the ledger, at most ``max_offsets_per_run`` offsets, in one commit.
+
+    Returns:
+        The new entry, or None when there was nothing new.
+
+    Raises:
+        DataLoss, TopicRecreated, LedgerBroken: see there; nothing was read or written.
+    """
+    table = table_of(contract)
+    with lease(settings, table, run_id) as control:
+        newest, known = ledger.latest(settings, table), head(control, table)
+        ledger.check_tip(table, newest, known)
+        ranges = plan(
+            newest.ranges if newest else (), bounds(settings, contract.topic), settings.max_offsets_per_run
+        )
+        seq = newest.seq if newest else 0
+        if size(ranges) == 0:
+            if newest:
+                advance(control, table, newest.version, seq, ranges)
+            return None
+        if newest is None:
+            lake.create(spark, settings, table, COLUMNS, properties=PROPERTIES)
+        lake.append(
+            read_range(spark, settings, ranges),
+            settings,
+            table,
+            ledger.txn("ingest", table, seq + 1),
+            ledger.record("ingest", seq + 1, run_id, ranges),
+        )
+        written = ledger.latest(settings, table)
+        assert written is not None
+        advance(control, table, written.version, written.seq, list(written.ranges))
+        return written

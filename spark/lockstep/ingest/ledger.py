@@ -1,0 +1,147 @@
+"""The ledger: which offsets each commit of a table took, read back from the table's own log.
+
+A commit's record (in ``userMetadata``) is ``{writer, seq, run_id, code_version, ranges, …}``; ``seq`` rises by one with
+every commit of a writer, and its ranges start where the ranges of the commit before ended.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from lockstep import lake
+from lockstep.errors import LedgerBroken
+from lockstep.ingest.ranges import Range
+from lockstep.lake import Commit, Txn
+from lockstep.version import code_version
+
+if TYPE_CHECKING:
+    from lockstep.control import Head
+    from lockstep.settings import Settings
+
+GENERATION = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of a table's ledger.
+
+    Args:
+        rows: rows written; fewer than offsets where the log has holes (transactions, compaction).
+        counts: the writer's own sums, such as silver's ``{silver, duplicates, quarantined, control}``.
+        reached: per partition, the newest Kafka timestamp (milliseconds, UTC) among the rows written, or the moment at which
+            the partition was found drained.
+    """
+
+    table: str
+    version: int
+    seq: int
+    run_id: str
+    code_version: str
+    ranges: tuple[Range, ...]
+    rows: int
+    counts: Mapping[str, int]
+    reached: Mapping[int, int]
+    committed_at: int
+
+
+def entry(commit: Commit) -> Entry:
+    """Read the ledger entry out of a commit whose record has ranges."""
+    record = commit.record
+    ranges = tuple(Range(**r) for r in record["ranges"])
+    return Entry(
+        table=commit.table,
+        version=commit.version,
+        seq=record["seq"],
+        run_id=record["run_id"],
+        code_version=record["code_version"],
+        ranges=ranges,
+        rows=commit.rows,
+        counts=record.get("counts", {}),
+        reached=_reached(ranges, commit.files),
+        committed_at=commit.timestamp,
+    )
+
+
+def _reached(ranges: Iterable[Range], files: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+    reached = {r.partition: r.idle_at for r in ranges if r.idle_at is not None}
+    for stats in files:
+        low, high = stats.get("minValues", {}), stats.get("maxValues", {})
+        if "timestamp" in high and low.get("partition") == high.get("partition"):
+            newest = int(datetime.fromisoformat(high["timestamp"]).timestamp() * 1000)
+            reached[high["partition"]] = max(newest, reached.get(high["partition"], 0))
+    return reached
+
+
+def entries(settings: "Settings", table: str) -> Iterator[Entry]:
+    """The table's ledger, newest first."""
+    return (entry(c) for c in lake.commits(settings, table) if "ranges" in c.record)
+
+
+def latest(settings: "Settings", table: str) -> Entry | None:
+    """The newest entry, or None."""
+    return next(entries(settings, table), None)
+
+
+def origin(settings: "Settings", table: str) -> dict[int, int]:
+    """Per partition, the first offset that the ledger covers."""
+    first: dict[int, int] = {}
+    for e in entries(settings, table):
+        first |= {r.partition: r.start for r in e.ranges}
+    return first
+
+
+def record(writer: str, seq: int, run_id: str, ranges: Iterable[Range], **more: Any) -> dict[str, Any]:
+    """The record that makes a commit a ledger entry."""
+    return {
+        "writer": writer,
+        "seq": seq,
+        "run_id": run_id,
+        "code_version": code_version(),
+        "ranges": [r.as_dict() for r in ranges],
+        **more,
+    }
+
+
+def txn(writer: str, table: str, seq: int) -> Txn:
+    """The transaction id of a writer's ``seq``-th commit to a table."""
+    return Txn(f"{writer}:{table}:{GENERATION}", seq)
+
+
+def check_tip(table: str, newest: Entry | None, head: "Head | None") -> None:
+    """Stop when the log ends before the head that was written after an earlier commit.
+
+    Raises:
+        LedgerBroken: commits that were acknowledged are gone from the Delta log.
+    """
+    if head and (newest is None or newest.seq < head.seq):
+        at = f"entry {newest.seq} (version {newest.version})" if newest else "nothing"
+        raise LedgerBroken(
+            f"{table}: its log ends with {at}, but entry {head.seq} (version {head.version}) was committed. The newest commit "
+            "is gone: restore the table's _delta_log from a backup. Nothing was read or written."
+        )
+
+
+def problems(oldest_first: Iterable[Entry]) -> Iterator[str]:
+    """Every break of the chain: a skipped number, a gap, an overlap, or more rows than offsets. Empty when all is well."""
+    for before, now in itertools.pairwise(itertools.chain([None], oldest_first)):
+        assert now is not None
+        where = f"{now.table} entry {now.seq} (version {now.version})"
+        offsets = sum(r.size for r in now.ranges)
+        if now.rows > offsets:
+            yield f"{where}: {now.rows} rows out of {offsets} offsets"
+        if before is None:
+            continue
+        if now.seq != before.seq + 1:
+            yield f"{where}: follows entry {before.seq}"
+        done = {r.partition: r for r in before.ranges}
+        for r in now.ranges:
+            last = done.get(r.partition)
+            if last and last.topic_id == r.topic_id and r.start > last.end:
+                yield f"{where}: {r.topic}-{r.partition} misses offsets [{last.end}, {r.start})"
+            if last and last.topic_id == r.topic_id and r.start < last.end:
+                yield f"{where}: {r.topic}-{r.partition} repeats offsets [{r.start}, {last.end})"
+        yield from (
+            f"{where}: {done[p].topic}-{p} is missing" for p in sorted(done.keys() - {r.partition for r in now.ranges})
+        )

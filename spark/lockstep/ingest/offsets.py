@@ -1,0 +1,59 @@
+"""What the broker holds now: the id of a topic, and the first and last stable offset of each partition."""
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from kafka import TopicPartition
+from kafka.errors import UnknownTopicOrPartitionError
+
+from lockstep.errors import LockstepError
+from lockstep.ingest.ranges import Bounds
+from lockstep.kafka import admin, consumer
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+
+class TopicMissing(LockstepError):
+    """The topic does not exist on the broker."""
+
+
+def bounds(settings: "Settings", topic: str) -> Bounds:
+    """Ask the broker for the topic's id, its partitions, and what each holds for a ``read_committed`` reader.
+
+    Raises:
+        TopicMissing: there is no such topic.
+    """
+    return all_bounds(settings, [topic])[topic]
+
+
+def all_bounds(settings: "Settings", topics: list[str]) -> dict[str, Bounds]:
+    """The same for several topics, over one connection.
+
+    Raises:
+        TopicMissing: one of them does not exist.
+    """
+    with closing(admin(settings)) as client, closing(consumer(settings)) as reader:
+        described = {t["name"]: t for t in client.describe_topics(topics)}
+        missing = [t for t in topics if not described.get(t, {}).get("partitions")]
+        if missing:
+            raise TopicMissing(
+                f"{settings.kafka} has no topic {', '.join(missing)}. Create it, or start its producer "
+                "(`lockstep simulate` makes the shop's topics, Kafka Connect those of PostgreSQL)."
+            )
+        config = client.describe_configs({"topic": topics})
+        partitions = [TopicPartition(t, p["partition_index"]) for t in topics for p in described[t]["partitions"]]
+        checked_at = int(time.time() * 1000)
+        first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
+    print(config)
+    return {
+        t: Bounds(
+            topic=t,
+            topic_id=str(described[t]["topic_id"]),
+            partitions={tp.partition: (first[tp], last[tp]) for tp in partitions if tp.topic == t},
+            stamped_by_broker=False,
+            checked_at=checked_at,
+        )
+        for t in topics
+    }

@@ -1,0 +1,48 @@
+"""The log as Spark reads it: the same columns from an exact range (batch) and from a subscription (live)."""
+
+import json
+from typing import TYPE_CHECKING
+
+from lockstep.kafka import java_properties
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockstep.ingest.ranges import Range
+    from lockstep.settings import Settings
+
+
+def read_range(spark: "SparkSession", settings: "Settings", ranges: "list[Range]") -> "DataFrame":
+    """Exactly the committed records of the ranges, in bronze's columns."""
+    some = [r for r in ranges if r.size]
+    topic = some[0].topic
+    reader = (
+        spark.read.format("kafka")
+        .options(**_options(settings))
+        .option("assign", json.dumps({topic: [r.partition for r in some]}))
+        .option("startingOffsets", json.dumps({topic: {r.partition: r.start for r in some}}))
+        .option("endingOffsets", json.dumps({topic: {r.partition: r.end for r in some}}))
+    )
+    return _to_bronze(reader.load())
+
+
+def read_stream(spark: "SparkSession", settings: "Settings", topic: str) -> "DataFrame":
+    """The topic from its first offset on, without end, in bronze's columns. A checkpoint decides where a restart goes on."""
+    reader = (
+        spark.readStream.format("kafka")
+        .options(**_options(settings))
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+    )
+    return _to_bronze(reader.load())
+
+
+def _options(settings: "Settings") -> dict[str, str]:
+    properties = {f"kafka.{key}": value for key, value in java_properties(settings).items()}
+    return properties | {"kafka.isolation.level": "read_committed", "includeHeaders": "true"}
+
+
+def _to_bronze(records: "DataFrame") -> "DataFrame":
+    return records.selectExpr(
+        "topic", "partition", "offset", "timestamp", "timestampType AS timestamp_type", "key", "headers", "value"
+    )

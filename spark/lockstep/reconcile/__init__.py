@@ -1,0 +1,1 @@
+"""Hold the live layer against the batch layer, window by window."""

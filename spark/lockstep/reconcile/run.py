@@ -1,0 +1,104 @@
+"""Reconcile every view: find the windows that both layers have closed since the last time, compare, and record."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from lockstep import lake
+from lockstep.batch.rollup import gold_of
+from lockstep.contracts import CONTRACTS
+from lockstep.control import lease
+from lockstep.ingest import ledger
+from lockstep.live.query import checkpoint_of, live_of
+from lockstep.reconcile.compare import RESULT, compare
+from lockstep.reconcile.frontier import batch_position, live_position, reached
+from lockstep.views import VIEWS, View
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.settings import Settings
+
+TABLE = "ops.reconciliation"
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdict on one view.
+
+    Args:
+        until: all windows that ended by then (UTC) are compared; None when no window is closed in both layers yet.
+        windows: how many windows this run compared.
+        unexplained: how many of them differ without a named cause.
+    """
+
+    view: str
+    verdict: str
+    until: datetime | None
+    windows: int
+    unexplained: int
+    sample: str | None = None
+
+
+def reconcile(spark: "SparkSession", settings: "Settings", run_id: str) -> list[Report]:
+    """Compare each view's windows that closed in both layers since the last run, and record one row a window.
+
+    A window that differs is compared again by every run until it no longer does.
+    """
+    if not lake.exists(settings, TABLE):
+        lake.create(spark, settings, TABLE, RESULT)
+    with lease(settings, TABLE, run_id):
+        return [_reconcile(spark, settings, view, run_id) for view in VIEWS.values()]
+
+
+def closed_until(settings: "Settings", view: View) -> datetime | None:
+    """All windows of the view that ended by then (UTC) are closed in both layers; None when none can be."""
+    topic = CONTRACTS[view.input].topic
+    # Positions first, rows later: what arrives in between cannot touch a window that is closed at these positions.
+    positions = (
+        live_position(checkpoint_of(settings, view), topic),
+        batch_position(settings, gold_of(view)),
+    )
+    times = [reached(ledger.entries(settings, f"bronze.{view.input}"), position) for position in positions]
+    passed = [time for time in times if time is not None]
+    return min(passed) - view.allowed_lateness if len(passed) == len(times) else None
+
+
+def _reconcile(spark: "SparkSession", settings: "Settings", view: View, run_id: str) -> Report:
+    seq, since = _last(settings, view)
+    until = closed_until(settings, view)
+    if until is None or until <= since:
+        return Report(view.name, "equal", until, 0, 0)
+    closed = (F.col("window_end") > F.lit(since)) & (F.col("window_end") <= F.lit(until))
+    live = lake.read(spark, settings, live_of(view)).where(closed).drop("_updated_at")
+    batch = lake.read(spark, settings, gold_of(view)).where(closed)
+    results = compare(live, batch, view).withColumns(
+        {"run_id": F.lit(run_id), "reconciled_at": F.current_timestamp()}
+    )
+    results = results.persist()
+    try:
+        wrong = F.col("verdict") == "unexplained"
+        total = results.agg(
+            F.count("*").alias("windows"),
+            F.count_if(wrong).alias("unexplained"),
+            F.min(F.when(wrong, F.col("window_start"))).alias("first"),
+            F.min_by("sample", F.when(wrong, F.col("window_start"))).alias("sample"),
+        ).first()
+        assert total is not None
+        settled = min(until, total["first"].replace(tzinfo=UTC)) if total["first"] else until
+        record = {"writer": "reconcile", "view": view.name, "seq": seq + 1, "until": settled.isoformat(), "run_id": run_id}
+        lake.append(results, settings, TABLE, ledger.txn("reconcile", f"{TABLE}/{view.name}", seq + 1), record)
+    finally:
+        results.unpersist()
+    verdict = "unexplained" if total["unexplained"] else "equal"
+    return Report(view.name, verdict, until, total["windows"], total["unexplained"], total["sample"])
+
+
+def _last(settings: "Settings", view: View) -> tuple[int, datetime]:
+    for commit in lake.commits(settings, TABLE):
+        if commit.record.get("view") == view.name:
+            return commit.record["seq"], datetime.fromisoformat(commit.record["until"])
+    return 0, BEGINNING

@@ -1,0 +1,1 @@
+"""From bronze to silver: parse, set aside what is bad, remove duplicates, apply changes."""

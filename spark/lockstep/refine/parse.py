@@ -1,0 +1,121 @@
+"""Read the raw bytes of a stream by its contract. Pure, and the same in batch and live.
+
+Every row of bronze comes out as exactly one row, with the payload's columns and:
+
+=================  ===========  ==========================================================================================
+``_topic``         STRING       provenance: topic, partition and offset of the record
+``_partition``     INT
+``_offset``        BIGINT
+``_arrival``       TIMESTAMP    the record's Kafka timestamp (UTC)
+``_control``       BOOLEAN      a heartbeat or a tombstone: counted, but no data
+``_reason``        STRING       why the row goes to quarantine; null for a good one
+=================  ===========  ==========================================================================================
+
+Changes also have ``_op`` (Debezium's c, u, d, r, t), ``_lsn`` and ``_commit_lsn`` (BIGINT), ``_committed_at`` and ``_deleted``.
+"""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from lockstep.refine.tokens import tokenise
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from lockstep.contracts import Contract
+
+HEARTBEAT = "lockstep-heartbeat"
+PROVENANCE = ("_topic", "_partition", "_offset", "_arrival")
+CHANGE = ("_op", "_lsn", "_commit_lsn", "_committed_at", "_deleted")
+_CORRUPT = "_corrupt_record"
+_SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING>"
+
+
+def columns(contract: "Contract") -> list[str]:
+    """The payload's column names, in the contract's order."""
+    return [part.split()[0] for part in _fields(contract.schema)]
+
+
+def _fields(ddl: str) -> list[str]:
+    depth, parts = 0, [""]
+    for char in ddl:
+        depth += (char in "(<") - (char in ")>")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts]
+
+
+def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
+    """Parse bronze's rows; nothing is dropped, and nothing fails: what cannot be read has a ``_reason``."""
+    body = _event(contract) if contract.kind == "events" else _change(contract)
+    parsed = records.select("*", F.col("value").cast("string").alias("_text")).select(
+        F.col("topic").alias("_topic"),
+        F.col("partition").alias("_partition"),
+        F.col("offset").alias("_offset"),
+        F.col("timestamp").alias("_arrival"),
+        F.col("key").alias("_key"),
+        F.col("value").alias("_value"),
+        _is_control(contract).alias("_control"),
+        F.from_json("_text", body, {"columnNameOfCorruptRecord": _CORRUPT}).alias("_payload"),
+    )
+    flat = parsed.select("*", *(_flat_event(contract) if contract.kind == "events" else _flat_change(contract)))
+    judged = flat.withColumn("_reason", F.when(~F.col("_control"), _reason(contract)))
+    return judged.drop("_payload").withColumns({c: tokenise(c) for c in contract.personal})
+
+
+def _is_control(contract: "Contract") -> "Column":
+    heartbeat = F.exists("headers", lambda h: h["key"] == HEARTBEAT)
+    control = F.coalesce(heartbeat, F.lit(False)) & F.col("value").isNull()
+    return control | F.col("value").isNull() if contract.kind == "changes" else control
+
+
+def _event(contract: "Contract") -> str:
+    return f"{contract.schema}, {_CORRUPT} STRING"
+
+
+def _change(contract: "Contract") -> str:
+    row = "STRUCT<" + ", ".join(field.replace(" ", ": ", 1) for field in _fields(contract.schema)) + ">"
+    return f"before {row}, after {row}, op STRING, source {_SOURCE}, {_CORRUPT} STRING"
+
+
+def _flat_event(contract: "Contract") -> "list[Column]":
+    return [F.col(f"_payload.{name}").alias(name) for name in columns(contract)]
+
+
+def _flat_change(contract: "Contract") -> "list[Column]":
+    deleted = F.col("_payload.op") == "d"
+    row = F.when(deleted, F.col("_payload.before")).otherwise(F.col("_payload.after"))
+    lsn = F.col("_payload.source.lsn")
+    # Debezium: source.sequence is ["<LSN of the last commit>", "<LSN of this row>"]; the first is null in a snapshot.
+    commit = F.get_json_object(F.col("_payload.source.sequence"), "$[0]").cast("bigint")
+    return [
+        *(row[name].alias(name) for name in columns(contract)),
+        F.col("_payload.op").alias("_op"),
+        lsn.alias("_lsn"),
+        F.coalesce(commit, lsn).alias("_commit_lsn"),
+        F.timestamp_millis(F.col("_payload.source.ts_ms")).alias("_committed_at"),
+        F.coalesce(deleted, F.lit(False)).alias("_deleted"),
+    ]
+
+
+def _reason(contract: "Contract") -> "Column":
+    empty = F.col("_value").isNull() | (F.length("_value") == 0)
+    malformed = F.col("_payload").isNull() | F.col(f"_payload.{_CORRUPT}").isNotNull()
+    reason = F.when(empty, "empty").when(malformed, "malformed")
+    if contract.kind == "changes":
+        reason = reason.when(F.col("_op").isNull() | F.col("_lsn").isNull(), "not a change event")
+    for name in contract.required:
+        reason = reason.when(F.col(name).isNull(), f"missing {name}")
+    if contract.kind == "events":
+        ahead = F.col(contract.event_time) - F.col("_arrival")
+        limit = F.make_dt_interval(secs=F.lit(contract.max_ahead.total_seconds()))
+        reason = reason.when(ahead > limit, "from the future")
+    return reason
+
+
+def good(parsed: "DataFrame") -> "DataFrame":
+    """The rows that are data and may be believed."""
+    return parsed.where("NOT _control AND _reason IS NULL")

@@ -1,0 +1,193 @@
+"""Silver: each event once, each source row as it is now; what cannot be believed goes to quarantine with its raw bytes.
+
+One run takes what bronze has beyond silver's position. The commits go out in an order that makes a crash between them
+harmless: quarantine first (its record pins the ranges of the run), then a change stream's current rows (a MERGE that only
+newer LSNs win), and last the table whose ledger says that the run is done.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from lockstep import lake
+from lockstep.control import lease
+from lockstep.ingest import ledger
+from lockstep.ingest.ranges import Range, after, size, to_where
+from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockstep.contracts import Contract
+    from lockstep.settings import Settings
+
+QUARANTINE = (
+    "_topic STRING, _partition INT, _offset BIGINT, _arrival TIMESTAMP, _reason STRING, _key BINARY, _value BINARY, "
+    "_run_id STRING"
+)
+_PROVENANCE_DDL = "_topic STRING, _partition INT, _offset BIGINT, _arrival TIMESTAMP"
+_CHANGE_DDL = "_op STRING, _lsn BIGINT, _commit_lsn BIGINT, _committed_at TIMESTAMP, _deleted BOOLEAN"
+_PROPERTIES = {
+    "delta.setTransactionRetentionDuration": "interval 400 days",
+    "delta.logRetentionDuration": "interval 400 days",
+}
+_NO_STATISTICS = {"delta.dataSkippingStatsColumns": "_topic,_partition,_offset,_arrival,_reason"}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of one stream. ``log`` holds every good row once, and the ledger; ``current`` only exists for changes."""
+
+    bronze: str
+    log: str
+    current: str | None
+    quarantine: str
+
+    @classmethod
+    def of(cls, contract: "Contract") -> "Tables":
+        changes = contract.kind == "changes"
+        return cls(
+            bronze=f"bronze.{contract.name}",
+            log=f"silver.{contract.name}_changes" if changes else f"silver.{contract.name}",
+            current=f"silver.{contract.name}" if changes else None,
+            quarantine=f"quarantine.{contract.name}",
+        )
+
+
+def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
+    """Bring silver up to bronze, at most ``max_offsets_per_run`` offsets.
+
+    Returns:
+        The new entry of the stream's silver ledger, whose counts add up to the rows read
+        (``bronze = silver + duplicates + quarantined + control``), or None when there was nothing new.
+    """
+    tables = Tables.of(contract)
+    with lease(settings, tables.log, run_id):
+        done = ledger.latest(settings, tables.log)
+        seq = done.seq + 1 if done else 1
+        ranges = _pinned(settings, tables, seq) or _next(settings, tables, done)
+        if size(ranges) == 0:
+            return None
+        if done is None:
+            _create(spark, settings, contract, tables)
+        _write(spark, settings, contract, tables, seq, ranges, run_id)
+        return ledger.latest(settings, tables.log)
+
+
+def _next(settings: "Settings", tables: Tables, done: ledger.Entry | None) -> list[Range]:
+    source = ledger.latest(settings, tables.bronze)
+    if source is None:
+        return []
+    known = {r.partition for r in done.ranges} if done else set()
+    new = {r.partition for r in source.ranges} - known
+    origin = ledger.origin(settings, tables.bronze) if new else {}
+    return after(done.ranges if done else (), source.ranges, origin, settings.max_offsets_per_run)
+
+
+def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
+    """The ranges of a run that wrote its quarantine and died before silver: they must be the same again."""
+    newest = ledger.latest(settings, tables.quarantine)
+    return list(newest.ranges) if newest and newest.seq == seq else []
+
+
+def _create(spark: "SparkSession", settings: "Settings", contract: "Contract", tables: Tables) -> None:
+    extra = f", {_CHANGE_DDL}" if contract.kind == "changes" else ""
+    ddl = f"{contract.schema}, {_PROVENANCE_DDL}{extra}"
+    lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=_PROPERTIES | _NO_STATISTICS)
+    lake.create(spark, settings, tables.log, ddl, properties=_PROPERTIES)
+    if tables.current:
+        lake.create(spark, settings, tables.current, ddl, properties=_PROPERTIES)
+
+
+def _write(
+    spark: "SparkSession",
+    settings: "Settings",
+    contract: "Contract",
+    tables: Tables,
+    seq: int,
+    ranges: list[Range],
+    run_id: str,
+) -> None:
+    raw = lake.read(spark, settings, tables.bronze).where(to_where(ranges))
+    oldest = raw.agg(F.min("timestamp")).first()[0]
+    horizon = F.lit(oldest) - F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
+    earlier = lake.read(spark, settings, tables.log).where(F.col("_arrival") >= horizon)
+    rows = classify(parse(raw, contract), earlier, contract).persist()
+    try:
+        counts = _counts(rows)
+        record = ledger.record("refine", seq, run_id, ranges, counts=counts)
+        if counts["quarantined"]:
+            bad = rows.where("_fate = 'quarantined'").withColumn("_run_id", F.lit(run_id))
+            lake.append(
+                bad.select(*PROVENANCE, "_reason", "_key", "_value", "_run_id"),
+                settings,
+                tables.quarantine,
+                ledger.txn("refine", tables.quarantine, seq),
+                record,
+            )
+        extra = CHANGE if contract.kind == "changes" else ()
+        fresh = rows.where("_fate = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
+        if tables.current and counts["silver"]:
+            _apply(fresh, settings, contract, tables.current, seq, record)
+        lake.append(fresh, settings, tables.log, ledger.txn("refine", tables.log, seq), record)
+    finally:
+        rows.unpersist()
+
+
+def _counts(rows: "DataFrame") -> dict[str, int]:
+    found = {row["_fate"]: row["count"] for row in rows.groupBy("_fate").count().collect()}
+    return {fate: found.get(fate, 0) for fate in ("silver", "duplicates", "quarantined", "control")}
+
+
+def _identity(contract: "Contract") -> tuple[str, ...]:
+    return (*contract.unique_id, "_commit_lsn", "_lsn") if contract.kind == "changes" else contract.unique_id
+
+
+def classify(parsed: "DataFrame", earlier: "DataFrame", contract: "Contract") -> "DataFrame":
+    """Say of each parsed row what becomes of it, in ``_fate``: silver, duplicates, quarantined or control.
+
+    The first in the log wins: the row of ``earlier`` (silver's log), else the one with the lowest partition and offset. Its
+    identity is remembered for the contract's ``remember_duplicates``, in arrival time. Pure.
+    """
+    identity = [*_identity(contract)]
+    is_good = F.expr("NOT _control AND _reason IS NULL")
+    window = Window.partitionBy("_good", *identity).orderBy("_partition", "_offset")
+    known = earlier.groupBy(*identity).agg(F.max("_arrival").alias("_known_at"))
+    remembered = F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
+    joined = (
+        parsed.withColumn("_good", is_good)
+        .withColumn("_first", F.row_number().over(window) == 1)
+        .withColumn("_first_at", F.first("_arrival").over(window))
+        .join(known, identity, "left")
+    )
+    known_holds = F.col("_first_at") - F.col("_known_at") <= remembered
+    kept_at = F.when(known_holds, F.col("_known_at")).otherwise(F.col("_first_at"))
+    is_the_kept_one = F.col("_first") & ~F.coalesce(known_holds, F.lit(False))
+    repeated = ~is_the_kept_one & (F.col("_arrival") - kept_at <= remembered)
+    fate = (
+        F.when(F.col("_control"), "control")
+        .when(F.col("_reason").isNotNull(), "quarantined")
+        .when(repeated, "duplicates")
+        .otherwise("silver")
+    )
+    return joined.withColumn("_fate", fate).drop("_good", "_first", "_first_at", "_known_at")
+
+
+def _apply(
+    fresh: "DataFrame", settings: "Settings", contract: "Contract", table: str, seq: int, record: dict[str, object]
+) -> None:
+    """Keep the newest change of each row (SCD1); a delete stays as a row marked ``_deleted``."""
+    newest_first = [F.desc("_commit_lsn"), F.desc("_lsn"), F.desc("_offset")]
+    window = Window.partitionBy(*contract.unique_id).orderBy(*newest_first)
+    newest = fresh.withColumn("_rank", F.row_number().over(window)).where("_rank = 1").drop("_rank")
+    lake.merge(
+        newest,
+        settings,
+        table,
+        on=" AND ".join(f"t.{name} = s.{name}" for name in contract.unique_id),
+        newer="(s._commit_lsn, s._lsn) > (t._commit_lsn, t._lsn)",
+        txn=ledger.txn("refine", table, seq),
+        record=record,
+    )
