@@ -1,7 +1,7 @@
 """What a play is made of: chosen once, stored with the shop, and the same for every later run."""
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Self
+from typing import Annotated, Self
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,12 +15,14 @@ class Amounts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: int = 7
-    sessions_per_order: int = Field(2, ge=1, le=1000, description="the customer's own, and visitors who only look")
-    sensors: int = Field(4, ge=0, le=1000)
-    sensor_interval: int = Field(1800, ge=1, le=86_400, description="seconds between two readings of a sensor")
-    duplicates: float = Field(0.05, ge=0, le=1)
-    late: float = Field(0.01, ge=0, le=1)
-    poisoned: float = Field(0.001, ge=0, le=1)
+    # The customer's own session, and visitors who only look.
+    sessions_per_order: Annotated[int, Field(ge=1, le=1000)] = 2
+    sensors: Annotated[int, Field(ge=0, le=1000)] = 4
+    # In seconds.
+    sensor_interval: Annotated[int, Field(ge=1, le=86_400)] = 1800
+    duplicates: Annotated[float, Field(ge=0, le=1)] = 0.05
+    late: Annotated[float, Field(ge=0, le=1)] = 0.01
+    poisoned: Annotated[float, Field(ge=0, le=1)] = 0.001
 
 
 class Plan(BaseModel):

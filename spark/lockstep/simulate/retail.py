@@ -83,8 +83,8 @@ def tables(raw: pd.DataFrame, shift_weeks: int = 0) -> Retail:
     ).sort_values("ordered_at", kind="stable", ignore_index=True)
     rank = pd.Series(orders.index, index=orders["order_id"])
     lines = lines.iloc[(lines["order_id"].map(rank)).argsort(kind="stable")].reset_index(drop=True)
-    users = orders.dropna(subset="user_id").groupby("user_id", as_index=False)["ordered_at"].min()
-    return Retail(users.rename(columns={"ordered_at": "first_seen"}), _products(raw), orders, lines)
+    first_seen = orders.dropna(subset="user_id").groupby("user_id")["ordered_at"].min()
+    return Retail(first_seen.rename("first_seen").reset_index(), _products(raw), orders, lines)
 
 
 def _products(raw: pd.DataFrame) -> pd.DataFrame:

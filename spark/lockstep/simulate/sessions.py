@@ -138,7 +138,7 @@ def _look_around(
 
     for _ in range(views):
         session.see(when(), f"/product/{rng.choice(products)}")
-    for _ in range(rng.randrange(0, 3)):
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
         product = rng.choice(products)
         session.search(when(), product, words.get(product, "gift"))
     for _ in range(rng.randrange(0, 3)):

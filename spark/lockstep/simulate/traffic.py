@@ -81,17 +81,13 @@ class Traffic:
         values = (lines["unit_price"] * 1000).round().astype("int64") * lines["quantity"]
         by_order = lines.assign(value=values).groupby("order_id", sort=False)
         value, products = by_order["value"].sum(), by_order["product_id"].agg(list)
+        known = orders.dropna(subset="user_id")
+        who = zip(
+            known["order_id"], known["user_id"], known["country"], known["kind"], known["ordered_at"], strict=True
+        )
         return [
-            Basket(
-                row.order_id,
-                row.user_id,
-                row.country,
-                row.kind,
-                milliseconds(row.ordered_at),
-                products[row.order_id],
-                int(value[row.order_id]),
-            )
-            for row in orders.dropna(subset="user_id").itertuples(index=False)
+            Basket(order, user, country, kind, milliseconds(at), products[order], int(value[order]))
+            for order, user, country, kind, at in who
         ]
 
 

@@ -1,0 +1,145 @@
+"""Playing the shop: slice by slice, first the database, then the traffic, then the memory of both.
+
+A killed play goes on with the slice that it was in; what that slice had already sent is sent again, and is a duplicate
+like any other.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lockstep.contracts import CONTRACTS
+from lockstep.errors import LockstepError
+from lockstep.kafka import ensure_topics
+from lockstep.settings import Settings
+from lockstep.simulate import ground_truth, retail
+from lockstep.simulate.disturb import Record
+from lockstep.simulate.plan import Amounts, Plan
+from lockstep.simulate.producer import Sender, heartbeats
+from lockstep.simulate.shop import Progress, Shop, open_shop
+from lockstep.simulate.traffic import Traffic, milliseconds
+
+EVENT_TOPICS = [contract.topic for contract in CONTRACTS.values() if contract.kind == "events"]
+HEARTBEAT_AFTER = timedelta(minutes=1)
+_WIDEST = timedelta(days=1)
+
+
+class AnotherPlay(LockstepError):
+    """This shop already plays something else."""
+
+
+@dataclass
+class Played:
+    """What one run did so far: until when (UTC) of which plan, and how much it wrote."""
+
+    plan: Plan
+    until: datetime
+    order_lines: int = 0
+    records: Counter[str] = field(default_factory=Counter)
+    finished: bool = False
+
+    @property
+    def share(self) -> float:
+        """How much of the play is over, from 0 to 1."""
+        return (self.until - self.plan.start) / (self.plan.end - self.plan.start)
+
+
+def play(
+    settings: Settings,
+    wanted: dict[str, Any],
+    make_sender: Callable[[Settings], Sender],
+    width: timedelta = timedelta(hours=1),
+    speed: float | None = None,
+) -> Iterator[Played]:
+    """Play the shop to its end, and report after each slice; at the end every partition gets its heartbeat.
+
+    Args:
+        wanted: ``days`` and the names of ``Amounts``, where they were asked for; the rest is as stored, or the default.
+        make_sender: which client sends the traffic.
+        width: how much simulated time one slice spans, at most a day; partitions never drift further apart.
+        speed: simulated seconds per second; missing for as fast as it goes.
+
+    Raises:
+        AnotherPlay: the shop has begun a play that is not the wanted one.
+    """
+    width = min(width, _WIDEST)
+    with open_shop(settings) as shop:
+        raw = retail.read()
+        progress = shop.progress()
+        plan = progress.plan if progress else _plan(raw, wanted)
+        _refuse_another(plan, wanted)
+        if progress and progress.finished:
+            yield Played(plan, plan.end, finished=True)
+            return
+        history = retail.tables(raw, plan.shift_weeks)
+        ensure_topics(settings)
+        progress = progress or shop.begin(plan, history)
+        ground_truth.recover(settings, EVENT_TOPICS)
+        sender = make_sender(settings)
+        try:
+            yield from _play(settings, shop, progress, history, sender, width, speed)
+        finally:
+            sender.close()
+
+
+def _play(
+    settings: Settings,
+    shop: Shop,
+    progress: Progress,
+    history: retail.Retail,
+    sender: Sender,
+    width: timedelta,
+    speed: float | None,
+) -> Iterator[Played]:
+    plan = progress.plan
+    played = Played(plan, progress.traffic_until)
+    traffic = Traffic(plan, history)
+    began, first = time.monotonic(), played.until
+    for start, end in slices(played.until, plan.end, width):
+        if speed is not None:
+            # Waiting for the simulated clock is the purpose here: nothing else could be awaited.
+            time.sleep(max(0.0, began + (end - first).total_seconds() / speed - time.monotonic()))
+        if progress.orders_until < end:
+            played.order_lines += shop.write(plan, history, max(start, progress.orders_until), end)
+        _send(settings, sender, traffic.between(start, end), played)
+        shop.traffic_sent(end)
+        played.until = end
+        yield played
+    _send(settings, sender, heartbeats(EVENT_TOPICS, milliseconds(plan.end + HEARTBEAT_AFTER)), played)
+    shop.traffic_sent(plan.end, finished=True)
+    played.finished = True
+    yield played
+
+
+def slices(start: datetime, end: datetime, width: timedelta) -> Iterator[tuple[datetime, datetime]]:
+    """Adjoining slices from ``start`` to ``end``, each ending at a multiple of ``width`` since the epoch (or at ``end``)."""
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    while start < end:
+        following = min(start + width - (start - epoch) % width, end)
+        yield start, following
+        start = following
+
+
+def _send(settings: Settings, sender: Sender, records: list[Record], played: Played) -> None:
+    if records:
+        acknowledged = sender.send(records)
+        ground_truth.append(settings, acknowledged)
+        played.records.update(record.topic for record in acknowledged)
+
+
+def _plan(raw: Any, wanted: dict[str, Any]) -> Plan:
+    amounts = Amounts(**{name: value for name, value in wanted.items() if name != "days"})
+    return Plan.make(raw, wanted.get("days", 28), amounts, datetime.now(UTC).date())
+
+
+def _refuse_another(plan: Plan, wanted: dict[str, Any]) -> None:
+    stored = {"days": plan.days} | plan.amounts.model_dump()
+    for name, value in wanted.items():
+        if stored[name] != value:
+            raise AnotherPlay(
+                f"this shop has begun a play with {name}={stored[name]}, and {name}={value} was asked for; run "
+                "`lockstep simulate` without it to go on, or `lockstep reset` to start anew"
+            )
