@@ -54,6 +54,11 @@ def path(settings: "Settings", table: str) -> str:
     return f"{settings.lake.rstrip('/')}/{layer}/{name}"
 
 
+def checkpoint(settings: "Settings", query: str, generation: int) -> str:
+    """Where a live query keeps its offsets and state: ``<lake>/_checkpoints/<query>/<generation>``."""
+    return f"{settings.lake.rstrip('/')}/_checkpoints/{query}/{generation}"
+
+
 def create(
     spark: "SparkSession",
     settings: "Settings",

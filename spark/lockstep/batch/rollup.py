@@ -52,9 +52,7 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: "View", run_id: s
         new = _summary(silver.where(to_where(ranges, "_partition", "_offset")), view)
         low, high = view.windows_of(new["first"], new["last"]) if new["first"] else (None, None)
         counts = {"counted": new["counted"], "ignored": new["ignored"], "side": 0}
-        record = ledger.record(
-            "rollup", (done.seq if done else 0) + 1, run_id, ranges, counts=counts, source_version=source.version
-        )
+        record = ledger.record("rollup", done, run_id, ranges, counts=counts, source_version=source.version)
         _replace(silver, settings, view, low, high, record)
         return ledger.latest(settings, table)
 
@@ -75,7 +73,7 @@ def rebuild(
         position = [Range(r.topic, r.topic_id, r.partition, 0, r.end) for r in done.ranges]
         silver = lake.read(spark, settings, source_table).where(to_where(position, "_partition", "_offset"))
         still = [Range(r.topic, r.topic_id, r.partition, r.end, r.end) for r in done.ranges]
-        record = ledger.record("rollup", done.seq + 1, run_id, still, counts={})
+        record = ledger.record("rollup", done, run_id, still, counts={})
         _replace(silver, settings, view, start.astimezone(UTC), end.astimezone(UTC), record)
         return ledger.latest(settings, table)
 
@@ -105,7 +103,7 @@ def _replace(
 ) -> None:
     """Replace the windows that start in ``[low, high)``; with no bounds, commit the record alone."""
     table = gold_of(view)
-    txn = ledger.txn("rollup", table, record["seq"])
+    txn = ledger.txn(table, record)
     if low is None or high is None:
         lake.append(view.transform(silver.where("false")), settings, table, txn, record)
         return

@@ -48,20 +48,14 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
         ranges = plan(
             newest.ranges if newest else (), bounds(settings, contract.topic), settings.max_offsets_per_run
         )
-        seq = newest.seq if newest else 0
         if size(ranges) == 0:
             if newest:
-                advance(control, table, newest.version, seq, ranges)
+                advance(control, table, newest.version, newest.seq, ranges)
             return None
         if newest is None:
             lake.create(spark, settings, table, COLUMNS, properties=PROPERTIES)
-        lake.append(
-            read_range(spark, settings, ranges),
-            settings,
-            table,
-            ledger.txn("ingest", table, seq + 1),
-            ledger.record("ingest", seq + 1, run_id, ranges),
-        )
+        record = ledger.record("ingest", newest, run_id, ranges)
+        lake.append(read_range(spark, settings, ranges), settings, table, ledger.txn(table, record), record)
         written = ledger.latest(settings, table)
         assert written is not None
         advance(control, table, written.version, written.seq, list(written.ranges))

@@ -29,7 +29,8 @@ class Entry:
 
     Args:
         rows: rows written; fewer than offsets where the log has holes (transactions, compaction).
-        counts: the writer's own sums, such as silver's ``{silver, duplicates, quarantined, control}``.
+        counts: the writer's own sums, such as silver's ``{silver, duplicates, quarantined, control}``; bronze's is ``rows``.
+        totals: the same, over this entry and all before it.
         reached: per partition, the newest Kafka timestamp (milliseconds, UTC) among the rows written, or the moment at which
             the partition was found drained.
     """
@@ -42,6 +43,7 @@ class Entry:
     ranges: tuple[Range, ...]
     rows: int
     counts: Mapping[str, int]
+    totals: Mapping[str, int]
     reached: Mapping[int, int]
     committed_at: int
 
@@ -50,6 +52,8 @@ def entry(commit: Commit) -> Entry:
     """Read the ledger entry out of a commit whose record has ranges."""
     record = commit.record
     ranges = tuple(Range(**r) for r in record["ranges"])
+    # Bronze's rows are only known to the commit itself, which counts what it wrote.
+    counts = record.get("counts", {"rows": commit.rows})
     return Entry(
         table=commit.table,
         version=commit.version,
@@ -58,7 +62,8 @@ def entry(commit: Commit) -> Entry:
         code_version=record["code_version"],
         ranges=ranges,
         rows=commit.rows,
-        counts=record.get("counts", {}),
+        counts=counts,
+        totals=add(record.get("before", {}), counts),
         reached=_reached(ranges, commit.files),
         committed_at=commit.timestamp,
     )
@@ -92,21 +97,27 @@ def origin(settings: "Settings", table: str) -> dict[int, int]:
     return first
 
 
-def record(writer: str, seq: int, run_id: str, ranges: Iterable[Range], **more: Any) -> dict[str, Any]:
-    """The record that makes a commit a ledger entry."""
+def add(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The sum of two sets of counts."""
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted(one.keys() | other.keys())}
+
+
+def record(writer: str, previous: Entry | None, run_id: str, ranges: Iterable[Range], **more: Any) -> dict[str, Any]:
+    """The record that makes a commit the ledger entry that follows ``previous``."""
     return {
         "writer": writer,
-        "seq": seq,
+        "seq": previous.seq + 1 if previous else 1,
         "run_id": run_id,
         "code_version": code_version(),
         "ranges": [r.as_dict() for r in ranges],
+        "before": dict(previous.totals) if previous else {},
         **more,
     }
 
 
-def txn(writer: str, table: str, seq: int) -> Txn:
-    """The transaction id of a writer's ``seq``-th commit to a table."""
-    return Txn(f"{writer}:{table}:{GENERATION}", seq)
+def txn(table: str, record: Mapping[str, Any]) -> Txn:
+    """The transaction id under which a record's writer commits to a table."""
+    return Txn(f"{record['writer']}:{table}:{GENERATION}", record["seq"])
 
 
 def check_tip(table: str, newest: Entry | None, head: "Head | None") -> None:

@@ -5,7 +5,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kafka import TopicPartition
-from kafka.errors import UnknownTopicOrPartitionError
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from lockstep.errors import LockstepError
 from lockstep.ingest.ranges import Bounds
@@ -13,6 +13,8 @@ from lockstep.kafka import admin, consumer
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
+
+_STAMP = "message.timestamp.type"
 
 
 class TopicMissing(LockstepError):
@@ -42,17 +44,17 @@ def all_bounds(settings: "Settings", topics: list[str]) -> dict[str, Bounds]:
                 f"{settings.kafka} has no topic {', '.join(missing)}. Create it, or start its producer "
                 "(`lockstep simulate` makes the shop's topics, Kafka Connect those of PostgreSQL)."
             )
-        config = client.describe_configs({"topic": topics})
+        resources = [ConfigResource(ConfigResourceType.TOPIC, t) for t in topics]
+        configs = client.describe_configs(resources)["topic"]
         partitions = [TopicPartition(t, p["partition_index"]) for t in topics for p in described[t]["partitions"]]
         checked_at = int(time.time() * 1000)
         first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
-    print(config)
     return {
         t: Bounds(
             topic=t,
             topic_id=str(described[t]["topic_id"]),
             partitions={tp.partition: (first[tp], last[tp]) for tp in partitions if tp.topic == t},
-            stamped_by_broker=False,
+            stamped_by_broker=configs[t][_STAMP]["value"] == "LogAppendTime",
             checked_at=checked_at,
         )
         for t in topics

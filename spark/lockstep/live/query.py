@@ -24,11 +24,6 @@ def live_of(view: "View") -> str:
     return f"live.{view.name}"
 
 
-def checkpoint_of(config: "Settings", view: "View") -> str:
-    """Where the view's query keeps its offsets and state."""
-    return f"{config.lake.rstrip('/')}/_checkpoints/{view.name}/{ledger.GENERATION}"
-
-
 def events(spark: "SparkSession", config: "Settings", view: "View") -> "DataFrame":
     """The view's input as a stream: good rows, on time by the log's rule, each event once."""
     contract = CONTRACTS[view.input]
@@ -45,7 +40,7 @@ def start(spark: "SparkSession", config: "Settings", view: "View") -> "Streaming
         view.transform(events(spark, config, view))
         .writeStream.queryName(view.name)
         .outputMode("update")
-        .option("checkpointLocation", checkpoint_of(config, view))
+        .option("checkpointLocation", lake.checkpoint(config, view.name, ledger.GENERATION))
         .trigger(processingTime="1 second")
         .foreachBatch(Sink(table, view.key))
         .start()

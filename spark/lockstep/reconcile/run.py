@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
@@ -11,7 +11,7 @@ from lockstep.batch.rollup import gold_of
 from lockstep.contracts import CONTRACTS
 from lockstep.control import lease
 from lockstep.ingest import ledger
-from lockstep.live.query import checkpoint_of, live_of
+from lockstep.live.query import live_of
 from lockstep.reconcile.compare import RESULT, compare
 from lockstep.reconcile.frontier import batch_position, live_position, reached
 from lockstep.views import VIEWS, View
@@ -59,7 +59,7 @@ def closed_until(settings: "Settings", view: View) -> datetime | None:
     topic = CONTRACTS[view.input].topic
     # Positions first, rows later: what arrives in between cannot touch a window that is closed at these positions.
     positions = (
-        live_position(checkpoint_of(settings, view), topic),
+        live_position(lake.checkpoint(settings, view.name, ledger.GENERATION), topic),
         batch_position(settings, gold_of(view)),
     )
     times = [reached(ledger.entries(settings, f"bronze.{view.input}"), position) for position in positions]
@@ -68,7 +68,8 @@ def closed_until(settings: "Settings", view: View) -> datetime | None:
 
 
 def _reconcile(spark: "SparkSession", settings: "Settings", view: View, run_id: str) -> Report:
-    seq, since = _last(settings, view)
+    before = last(settings, view)
+    since = datetime.fromisoformat(before["until"]) if before else BEGINNING
     until = closed_until(settings, view)
     if until is None or until <= since:
         return Report(view.name, "equal", until, 0, 0)
@@ -89,16 +90,26 @@ def _reconcile(spark: "SparkSession", settings: "Settings", view: View, run_id: 
         ).first()
         assert total is not None
         settled = min(until, total["first"].replace(tzinfo=UTC)) if total["first"] else until
-        record = {"writer": "reconcile", "view": view.name, "seq": seq + 1, "until": settled.isoformat(), "run_id": run_id}
-        lake.append(results, settings, TABLE, ledger.txn("reconcile", f"{TABLE}/{view.name}", seq + 1), record)
+        record = {
+            "writer": "reconcile",
+            "view": view.name,
+            "seq": before.get("seq", 0) + 1,
+            "until": settled.isoformat(),
+            "run_id": run_id,
+            "windows": before.get("windows", 0) + (0 if total["unexplained"] else total["windows"]),
+            "unexplained": total["unexplained"],
+            "sample": total["sample"],
+        }
+        lake.append(results, settings, TABLE, ledger.txn(f"{TABLE}/{view.name}", record), record)
     finally:
         results.unpersist()
     verdict = "unexplained" if total["unexplained"] else "equal"
     return Report(view.name, verdict, until, total["windows"], total["unexplained"], total["sample"])
 
 
-def _last(settings: "Settings", view: View) -> tuple[int, datetime]:
+def last(settings: "Settings", view: View) -> dict[str, Any]:
+    """The record of the view's last reconciliation (``until``, ``windows`` settled so far, ``unexplained``); empty before it."""
     for commit in lake.commits(settings, TABLE):
         if commit.record.get("view") == view.name:
-            return commit.record["seq"], datetime.fromisoformat(commit.record["until"])
-    return 0, BEGINNING
+            return dict(commit.record)
+    return {}

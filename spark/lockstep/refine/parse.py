@@ -63,12 +63,13 @@ def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
     )
     flat = parsed.select("*", *(_flat_event(contract) if contract.kind == "events" else _flat_change(contract)))
     judged = flat.withColumn("_reason", F.when(~F.col("_control"), _reason(contract)))
-    return judged.drop("_payload").withColumns({c: tokenise(c) for c in contract.personal})
+    tokens = {name: tokenise(name) for name in contract.personal}
+    return judged.drop("_payload").withColumns(tokens) if tokens else judged.drop("_payload")
 
 
 def _is_control(contract: "Contract") -> "Column":
     heartbeat = F.exists("headers", lambda h: h["key"] == HEARTBEAT)
-    control = F.coalesce(heartbeat, F.lit(False)) & F.col("value").isNull()
+    control = F.coalesce(heartbeat, F.lit(False))
     return control | F.col("value").isNull() if contract.kind == "changes" else control
 
 

@@ -5,7 +5,6 @@ harmless: quarantine first (its record pins the ranges of the run), then a chang
 newer LSNs win), and last the table whose ledger says that the run is done.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -16,6 +15,7 @@ from lockstep.control import lease
 from lockstep.ingest import ledger
 from lockstep.ingest.ranges import Range, after, size, to_where
 from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
+from lockstep.refine.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,26 +36,6 @@ _PROPERTIES = {
 _NO_STATISTICS = {"delta.dataSkippingStatsColumns": "_topic,_partition,_offset,_arrival,_reason"}
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The tables of one stream. ``log`` holds every good row once, and the ledger; ``current`` only exists for changes."""
-
-    bronze: str
-    log: str
-    current: str | None
-    quarantine: str
-
-    @classmethod
-    def of(cls, contract: "Contract") -> "Tables":
-        changes = contract.kind == "changes"
-        return cls(
-            bronze=f"bronze.{contract.name}",
-            log=f"silver.{contract.name}_changes" if changes else f"silver.{contract.name}",
-            current=f"silver.{contract.name}" if changes else None,
-            quarantine=f"quarantine.{contract.name}",
-        )
-
-
 def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
     """Bring silver up to bronze, at most ``max_offsets_per_run`` offsets.
 
@@ -66,13 +46,12 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
     tables = Tables.of(contract)
     with lease(settings, tables.log, run_id):
         done = ledger.latest(settings, tables.log)
-        seq = done.seq + 1 if done else 1
-        ranges = _pinned(settings, tables, seq) or _next(settings, tables, done)
+        ranges = _pinned(settings, tables, done.seq + 1 if done else 1) or _next(settings, tables, done)
         if size(ranges) == 0:
             return None
         if done is None:
             _create(spark, settings, contract, tables)
-        _write(spark, settings, contract, tables, seq, ranges, run_id)
+        _write(spark, settings, contract, tables, done, ranges, run_id)
         return ledger.latest(settings, tables.log)
 
 
@@ -106,7 +85,7 @@ def _write(
     settings: "Settings",
     contract: "Contract",
     tables: Tables,
-    seq: int,
+    done: ledger.Entry | None,
     ranges: list[Range],
     run_id: str,
 ) -> None:
@@ -117,21 +96,21 @@ def _write(
     rows = classify(parse(raw, contract), earlier, contract).persist()
     try:
         counts = _counts(rows)
-        record = ledger.record("refine", seq, run_id, ranges, counts=counts)
+        record = ledger.record("refine", done, run_id, ranges, counts=counts)
         if counts["quarantined"]:
             bad = rows.where("_fate = 'quarantined'").withColumn("_run_id", F.lit(run_id))
             lake.append(
                 bad.select(*PROVENANCE, "_reason", "_key", "_value", "_run_id"),
                 settings,
                 tables.quarantine,
-                ledger.txn("refine", tables.quarantine, seq),
+                ledger.txn(tables.quarantine, record),
                 record,
             )
         extra = CHANGE if contract.kind == "changes" else ()
         fresh = rows.where("_fate = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
         if tables.current and counts["silver"]:
-            _apply(fresh, settings, contract, tables.current, seq, record)
-        lake.append(fresh, settings, tables.log, ledger.txn("refine", tables.log, seq), record)
+            _apply(fresh, settings, contract, tables.current, record)
+        lake.append(fresh, settings, tables.log, ledger.txn(tables.log, record), record)
     finally:
         rows.unpersist()
 
@@ -176,7 +155,7 @@ def classify(parsed: "DataFrame", earlier: "DataFrame", contract: "Contract") ->
 
 
 def _apply(
-    fresh: "DataFrame", settings: "Settings", contract: "Contract", table: str, seq: int, record: dict[str, object]
+    fresh: "DataFrame", settings: "Settings", contract: "Contract", table: str, record: dict[str, object]
 ) -> None:
     """Keep the newest change of each row (SCD1); a delete stays as a row marked ``_deleted``."""
     newest_first = [F.desc("_commit_lsn"), F.desc("_lsn"), F.desc("_offset")]
@@ -188,6 +167,6 @@ def _apply(
         table,
         on=" AND ".join(f"t.{name} = s.{name}" for name in contract.unique_id),
         newer="(s._commit_lsn, s._lsn) > (t._commit_lsn, t._lsn)",
-        txn=ledger.txn("refine", table, seq),
+        txn=ledger.txn(table, record),
         record=record,
     )

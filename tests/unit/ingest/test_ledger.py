@@ -14,7 +14,7 @@ from lockstep.lake import parse_commit
 
 def an_entry(seq: int, start: int, end: int, rows: int | None = None) -> Entry:
     held = Range("orders", "id-1", 0, start, end)
-    return Entry("bronze.orders", seq, seq, "run", "code", (held,), end - start if rows is None else rows, {}, {}, 0)
+    return Entry("bronze.orders", seq, seq, "run", "code", (held,), end - start if rows is None else rows, {}, {}, {}, 0)
 
 
 CHAIN = [an_entry(1, 0, 10), an_entry(2, 10, 25), an_entry(3, 25, 25), an_entry(4, 25, 40)]
@@ -67,14 +67,14 @@ def test_a_commit_says_what_it_took_and_which_time_each_partition_reached():
                     "timestamp": 9,
                     "operation": "WRITE",
                     "operationMetrics": {"numOutputRows": "10"},
-                    "userMetadata": json.dumps(record("ingest", 1, "run-1", ranges)),
+                    "userMetadata": json.dumps(record("ingest", an_entry(1, 0, 0), "run-1", ranges)),
                 }
             },
             {"add": {"path": "a.parquet", "stats": json.dumps(stats)}},
         ]
     )
     read = entry(parse_commit("bronze.orders", 0, log))
-    assert (read.seq, read.run_id, read.rows, read.ranges) == (1, "run-1", 10, tuple(ranges))
+    assert (read.seq, read.run_id, read.rows, read.ranges) == (2, "run-1", 10, tuple(ranges))
     assert read.reached == {0: 1795163160500, 1: 77}
 
 

@@ -11,7 +11,7 @@ SECOND = 1000
 
 def an_entry(ends: dict[int, int], times: dict[int, int]) -> Entry:
     ranges = tuple(Range("page_views", "id-1", p, 0, end) for p, end in ends.items())
-    return Entry("bronze.page_views", 1, 1, "run", "code", ranges, 0, {}, times, 0)
+    return Entry("bronze.page_views", 1, 1, "run", "code", ranges, 0, {}, {}, times, 0)
 
 
 NEWEST_FIRST = [
