@@ -6,7 +6,9 @@ CONTRACT = Contract(
     name="order_lines",
     topic="shop.public.order_lines",
     kind="changes",
-    schema="order_id STRING, line_no INT, product_id STRING, description STRING, quantity INT, unit_price DECIMAL(12,3)",
+    schema=(
+        "order_id STRING, line_no INT, product_id STRING, description STRING, quantity INT, unit_price DECIMAL(12,3)"
+    ),
     key=("order_id", "line_no"),
     unique_id=("order_id", "line_no"),
     event_time="",

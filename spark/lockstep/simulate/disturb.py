@@ -58,15 +58,15 @@ def _broken_json(rng: Random, event: Event) -> bytes:
     return text[: rng.randrange(1, len(text) - 1)].encode()
 
 
-def _not_an_object(rng: Random, event: Event) -> bytes:
+def _not_an_object(_rng: Random, event: Event) -> bytes:
     return _encode([event.payload["event_id"]]).encode()
 
 
-def _not_utf8(rng: Random, event: Event) -> bytes:
+def _not_utf8(_rng: Random, event: Event) -> bytes:
     return b"\xff\xfe" + _encode(event.payload).encode()
 
 
-def _empty(rng: Random, event: Event) -> bytes:
+def _empty(_rng: Random, _event: Event) -> bytes:
     return b""
 
 

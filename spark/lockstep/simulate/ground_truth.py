@@ -70,10 +70,10 @@ def recover(settings: Settings, topics: Iterable[str]) -> int:
 
 def _recover(settings: Settings, client: kafka.KafkaConsumer, topic: str) -> int:
     _cut_torn_line(_path(settings, topic))
-    known = read(settings, topic).groupby("partition")["offset"].max()
+    known = read(settings, topic).groupby("partition")["offset"].max().to_dict()
     partitions = [kafka.TopicPartition(topic, number) for number in client.partitions_for_topic(topic) or ()]
     first, ends = client.beginning_offsets(partitions), client.end_offsets(partitions)
-    wanted = {place: max(int(known.get(place.partition, -1)) + 1, first[place]) for place in partitions}
+    wanted = {place: max(known.get(place.partition, -1) + 1, first[place]) for place in partitions}
     for place, start in wanted.items():
         if start > ends[place]:
             raise TruthMismatch(

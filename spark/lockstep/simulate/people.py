@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from datetime import date
 from functools import lru_cache
-from random import Random
 from typing import NamedTuple
 
 from faker import Faker
+
+from lockstep.simulate.chance import seeded
 
 CHANGES_PER_DAY = 5
 
@@ -32,13 +33,13 @@ def people(seed: int, user_ids: tuple[str, ...]) -> list[Person]:
     """One person per id, in the same order; the same ids and seed give the same people. E-mails are unique."""
     fake = Faker("en_GB")
     fake.seed_instance(seed)
-    rng = Random(seed)
+    rng = seeded("ages", seed)
     return [_person(user_id, fake.name(), rng.randrange(18, 85)) for user_id in user_ids]
 
 
 def changes(seed: int, day: date, user_ids: Sequence[str]) -> list[Change]:
     """What changes on a day among these customers: some grow a year older, some move to another address."""
-    rng = Random(f"people {seed} {day:%Y-%m-%d}")
+    rng = seeded("people", seed, day)
     chosen = rng.sample(user_ids, min(CHANGES_PER_DAY, len(user_ids)))
     return [
         Change(user_id, f"customer.{user_id}.{day:%y%m%d}@example.org" if rng.random() < 0.5 else None)

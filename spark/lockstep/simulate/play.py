@@ -18,7 +18,7 @@ from lockstep.settings import Settings
 from lockstep.simulate import ground_truth, retail
 from lockstep.simulate.disturb import Record
 from lockstep.simulate.plan import Amounts, Plan
-from lockstep.simulate.producer import Sender, heartbeats
+from lockstep.simulate.producer import BulkSender, Sender, heartbeats
 from lockstep.simulate.shop import Progress, Shop, open_shop
 from lockstep.simulate.traffic import Traffic, milliseconds
 
@@ -108,14 +108,14 @@ def _play(
         shop.traffic_sent(end)
         played.until = end
         yield played
-    _send(settings, sender, heartbeats(EVENT_TOPICS, milliseconds(plan.end + HEARTBEAT_AFTER)), played)
+    _end(settings, played)
     shop.traffic_sent(plan.end, finished=True)
     played.finished = True
     yield played
 
 
 def slices(start: datetime, end: datetime, width: timedelta) -> Iterator[tuple[datetime, datetime]]:
-    """Adjoining slices from ``start`` to ``end``, each ending at a multiple of ``width`` since the epoch (or at ``end``)."""
+    """Adjoining slices from ``start`` to ``end``; each but the last ends at a multiple of ``width`` since the epoch."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     while start < end:
         following = min(start + width - (start - epoch) % width, end)
@@ -128,6 +128,16 @@ def _send(settings: Settings, sender: Sender, records: list[Record], played: Pla
         acknowledged = sender.send(records)
         ground_truth.append(settings, acknowledged)
         played.records.update(record.topic for record in acknowledged)
+
+
+def _end(settings: Settings, played: Played) -> None:
+    # kafka-python refuses a record without key and value, so the heartbeats always go through librdkafka.
+    sender = BulkSender(settings)
+    try:
+        at = milliseconds(played.plan.end + HEARTBEAT_AFTER)
+        _send(settings, sender, heartbeats(EVENT_TOPICS, at), played)
+    finally:
+        sender.close()
 
 
 def _plan(raw: Any, wanted: dict[str, Any]) -> Plan:

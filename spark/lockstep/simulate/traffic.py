@@ -8,6 +8,7 @@ from random import Random
 import pandas as pd
 
 from lockstep.simulate import sensors, sessions
+from lockstep.simulate.chance import seeded
 from lockstep.simulate.disturb import Record, arrivals
 from lockstep.simulate.plan import Plan
 from lockstep.simulate.retail import Retail
@@ -50,7 +51,7 @@ class Traffic:
     def _make_day(self, day: date) -> tuple[list[Record], list[int]]:
         plan, midnight = self._plan, _midnight(day)
         # The day as the file has it: the traffic is the same in whichever week it is played.
-        rng = Random(f"{plan.amounts.seed} {day - timedelta(weeks=plan.shift_weeks):%Y-%m-%d}")
+        rng = seeded("traffic", plan.amounts.seed, day - timedelta(weeks=plan.shift_weeks))
         start = max(milliseconds(plan.start), midnight)
         events: list[Event] = []
         for basket in self._baskets(day):

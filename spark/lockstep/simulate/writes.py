@@ -3,12 +3,12 @@
 import io
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
-from random import Random
 
 import pandas as pd
 from psycopg2.extensions import cursor
 from psycopg2.extras import execute_batch
 
+from lockstep.simulate.chance import seeded
 from lockstep.simulate.people import changes, people
 from lockstep.simulate.plan import Plan
 from lockstep.simulate.retail import Retail
@@ -36,7 +36,7 @@ def stock_the_shop(sql: cursor, plan: Plan, retail: Retail) -> None:
     """Every product with its first price, and a seeded stock, as of the play's start."""
     products = retail.products.assign(updated_at=plan.start)
     _copy(sql, "products", products[["product_id", "description", "price", "updated_at"]])
-    rng = Random(f"stock {plan.amounts.seed}")
+    rng = seeded("stock", plan.amounts.seed)
     stock = [rng.randrange(_REORDER_BELOW, 2 * _FULL_STOCK) for _ in range(len(products))]
     inventory = products[["product_id"]].assign(stock=stock, counted_at=plan.start)
     _copy(sql, "inventory", inventory)
@@ -73,7 +73,7 @@ def run_the_shop(sql: cursor, plan: Plan, retail: Retail, start: datetime, end: 
 
 
 def _change_prices(sql: cursor, plan: Plan, retail: Retail, moment: datetime) -> None:
-    rng = Random(f"prices {plan.amounts.seed} {_original_day(plan, moment):%Y-%m-%d}")
+    rng = seeded("prices", plan.amounts.seed, _original_day(plan, moment))
     chosen = rng.sample(retail.products["product_id"].tolist(), min(_PRICE_CHANGES_PER_WEEK, len(retail.products)))
     execute_batch(
         sql,

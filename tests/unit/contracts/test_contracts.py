@@ -1,0 +1,44 @@
+"""What every contract must keep, so that bronze, silver and the simulator may rely on it."""
+
+import pytest
+
+from lockstep.contracts import CONTRACTS, Contract
+
+EVENTS = {"page_views", "searches", "impressions", "clicks", "logins", "payments", "requests", "sensors"}
+CHANGES = {"users", "products", "inventory", "orders", "order_lines"}
+every_contract = pytest.mark.parametrize("contract", CONTRACTS.values(), ids=list(CONTRACTS))
+
+
+def columns(contract: Contract) -> list[str]:
+    return [column.split()[0] for column in contract.schema.split(", ")]
+
+
+def test_the_shop_has_eight_event_streams_and_five_captured_tables() -> None:
+    assert {c.name for c in CONTRACTS.values() if c.kind == "events"} == EVENTS
+    assert {c.name for c in CONTRACTS.values() if c.kind == "changes"} == CHANGES
+
+
+@every_contract
+def test_every_named_column_is_in_the_schema(contract: Contract) -> None:
+    named = {*contract.key, *contract.unique_id, *contract.required, *contract.personal, contract.event_time} - {""}
+    assert named <= set(columns(contract))
+
+
+@every_contract
+def test_identity_and_time_are_required(contract: Contract) -> None:
+    needed = {*contract.key, *contract.unique_id}
+    if contract.kind == "events":
+        needed.add(contract.event_time)
+    assert needed <= set(contract.required)
+
+
+@every_contract
+def test_the_topic_is_named_by_its_kind(contract: Contract) -> None:
+    prefix = "shop.public." if contract.kind == "changes" else ""
+    assert contract.topic == prefix + contract.name
+
+
+def test_only_names_and_mail_addresses_of_users_are_personal() -> None:
+    assert {name: contract.personal for name, contract in CONTRACTS.items() if contract.personal} == {
+        "users": ("name", "email")
+    }
