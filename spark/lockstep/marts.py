@@ -1,0 +1,162 @@
+"""The marts: dbt runs in this process, on the caller's session, for the days of an interval.
+
+What dbt costs before its first query is paid once: the parsed project lies in ``<home>/dbt`` under a digest of its
+files, and the staging views are created when that digest is new.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from lockstep.errors import LockstepError
+from lockstep.ingest import ledger
+from lockstep.settings import PROJECT
+from lockstep.version import code_version
+
+if TYPE_CHECKING:
+    from dbt.cli.main import dbtRunner, dbtRunnerResult
+    from dbt.contracts.graph.manifest import Manifest
+    from pyspark.sql import SparkSession
+
+    from lockstep.settings import Settings
+
+DBT = PROJECT / "dbt"
+SOURCES = ("silver.orders", "silver.order_lines")
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+class MartsFailed(LockstepError):
+    """dbt could not build a mart, or what it built does not pass its tests."""
+
+
+def build(spark: "SparkSession", settings: "Settings", start: datetime, end: datetime, run_id: str) -> list[str]:
+    """Build and test every mart for the days in ``[start, end)`` (UTC midnights); each day is replaced as a whole.
+
+    The commits' ``userMetadata`` records the run, the interval and the versions of silver that were there.
+
+    Returns:
+        The names of the models and tests that ran.
+
+    Raises:
+        MartsFailed: names the models and tests, and what they said.
+        ValueError: the interval is empty, or its ends are not midnights in UTC.
+    """
+    first, last = _days(start, end)
+    record = {
+        "writer": "dbt",
+        "run_id": run_id,
+        "code_version": code_version(),
+        "interval": [first, last],
+        "sources": {table: _version(settings, table) for table in SOURCES},
+    }
+    with _dbt_on(spark, settings):
+        digest = project_digest(settings)
+        manifest = _manifest(settings, digest)
+        _ensure_views(spark, settings, manifest, digest)
+        spark.conf.set(_USER_METADATA, json.dumps(record, sort_keys=True))
+        try:
+            return _run(manifest, "path:models/marts", "--event-time-start", first, "--event-time-end", last)
+        finally:
+            spark.conf.unset(_USER_METADATA)
+
+
+def _days(start: datetime, end: datetime) -> tuple[str, str]:
+    ends = [moment.astimezone(UTC) for moment in (start, end)]
+    if not ends[0] < ends[1] or any(moment.time().isoformat() != "00:00:00" for moment in ends):
+        raise ValueError(f"[{start}, {end}) is not a range of whole days in UTC: give two midnights, the earlier first")
+    return f"{ends[0]:%Y-%m-%d}", f"{ends[1]:%Y-%m-%d}"
+
+
+def _version(settings: "Settings", table: str) -> int | None:
+    newest = ledger.latest(settings, table)
+    return newest.version if newest else None
+
+
+def project_digest(settings: "Settings") -> str:
+    """16 hex digits that change with any file of the dbt project, and with the lake that it writes to."""
+    digest = hashlib.sha256(settings.lake.encode())
+    for file in sorted(f for f in DBT.rglob("*") if f.suffix in {".sql", ".yml"}):
+        digest.update(str(file.relative_to(DBT)).encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@contextmanager
+def _dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
+    """Make dbt's session method find this session: it asks for the active or default one of the process."""
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    os.environ["SPARK_REMOTE"] = settings.spark_remote
+    os.environ["LOCKSTEP_LAKE"] = settings.lake
+    os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
+    ConnectSession._set_default_and_active_session(cast("ConnectSession", spark))
+    with warnings.catch_warnings():
+        # The session method asks for Hive support, a setting of the server that a client cannot change.
+        warnings.filterwarnings("ignore", message=".*spark.sql.catalogImplementation.*")
+        yield
+
+
+def _manifest(settings: "Settings", digest: str) -> "Manifest":
+    from dbt.cli.main import dbtRunner
+    from dbt.contracts.graph.manifest import Manifest
+    from dbt.parser.manifest import extended_mashumaro_encoder, extended_mashumuro_decoder
+
+    file = settings.home / "dbt" / f"{digest}.msgpack"
+    if file.exists():
+        return Manifest.from_msgpack(file.read_bytes(), decoder=extended_mashumuro_decoder)
+    result = _dbt(dbtRunner(), "parse")
+    if not isinstance(result.result, Manifest):
+        raise MartsFailed(f"The dbt project in {DBT.relative_to(PROJECT)}/ cannot be parsed: {result.exception}")
+    _write(file, result.result.to_msgpack(extended_mashumaro_encoder))
+    return result.result
+
+
+def _ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> None:
+    marker = settings.home / "dbt" / f"{digest}.views"
+    views = [
+        n.name for n in manifest.nodes.values() if n.resource_type.value == "model" and n.config.materialized == "view"
+    ]
+    if marker.exists() and all(spark.catalog.tableExists(f"staging.{view}") for view in views):
+        return
+    _run(manifest, "path:models/staging path:models/intermediate")
+    _write(marker, b"")
+
+
+def _run(manifest: "Manifest", select: str, *options: str) -> list[str]:
+    from dbt.cli.main import dbtRunner
+
+    leave_out = ("--exclude-resource-type", "unit_test", "--exclude-resource-type", "exposure")
+    result = _dbt(dbtRunner(manifest=manifest), "build", "--select", *select.split(), *leave_out, *options)
+    results: Any = result.result or ()
+    if not result.success:
+        wrong = [f"{r.node.name}: {_first_lines(r.message)}" for r in results if r.status in ("error", "fail")]
+        raise MartsFailed("dbt build failed:\n  " + "\n  ".join(wrong or [str(result.exception)]))
+    return [r.node.name for r in results]
+
+
+def _dbt(runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
+    # Tasks run side by side, and dbt writes what it compiled: the directory is this call's own.
+    with tempfile.TemporaryDirectory(prefix="lockstep-dbt-") as target:
+        paths = {"--project-dir": str(DBT), "--profiles-dir": str(DBT), "--target-path": target, "--log-path": target}
+        where = [part for pair in paths.items() for part in pair]
+        quiet = ("--quiet", "--no-partial-parse", "--no-write-json", "--log-level-file", "none")
+        return runner.invoke([command, *where, *quiet, *options])
+
+
+def _first_lines(message: str | None) -> str:
+    lines = [line.strip() for line in (message or "").splitlines() if line.strip()]
+    return " ".join(lines[:3])
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Whole or not at all: another task may be reading, or writing the same."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
+        temporary.write(content)
+    Path(temporary.name).replace(file)

@@ -1,0 +1,25 @@
+"""The data docs: pages that say what is expected of each table, and what the newest gate found."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lockstep.quality.suites import gated, load
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+
+def build(settings: "Settings") -> Path:
+    """Build the pages from the suites and the newest results, and return the one to open.
+
+    Needs neither Spark nor a gate that has run; takes seconds.
+    """
+    from great_expectations.core import ExpectationSuite
+
+    from lockstep.quality.engine import documenting
+
+    context = documenting(settings)
+    for table in gated():
+        context.suites.add_or_update(ExpectationSuite(**load(table)))
+    context.build_data_docs()
+    return settings.home / "data_docs" / "index.html"

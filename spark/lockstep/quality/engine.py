@@ -1,0 +1,98 @@
+"""Great Expectations, as this package uses it: no telemetry, the caller's session, results kept for the data docs.
+
+Importing this module imports great_expectations, which takes seconds: import it inside the function that needs it.
+"""
+
+import os
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+# Read when great_expectations is imported.
+os.environ["GX_ANALYTICS_ENABLED"] = "false"
+
+import great_expectations as gx
+from great_expectations.core import ExpectationSuite, ExpectationSuiteValidationResult
+from great_expectations.core.run_identifier import RunIdentifier
+from great_expectations.data_context.types.base import DataContextConfig
+from great_expectations.data_context.types.resource_identifiers import (
+    ExpectationSuiteIdentifier,
+    ValidationResultIdentifier,
+)
+
+if TYPE_CHECKING:
+    from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
+    from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
+    from great_expectations.datasource.fluent.interfaces import Batch
+    from pyspark.sql import DataFrame
+
+    from lockstep.settings import Settings
+
+# The results of a table lie under one fixed run, so that the newest takes the place of the one before.
+_RUN = RunIdentifier(run_name="latest", run_time=datetime(1970, 1, 1, tzinfo=UTC))
+
+
+@cache
+def _source() -> "SparkDatasource":
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}  # type: ignore[assignment]
+    # A slice is small and read three times; persisted, it would stay in the server's memory after the task.
+    return context.data_sources.add_spark("lockstep", persist=False)
+
+
+def batch_of(table: str, rows: "DataFrame") -> "Batch":
+    """The rows as something that can be validated."""
+    source = _source()
+    if table in source.get_asset_names():
+        source.delete_asset(table)
+    definition = source.add_dataframe_asset(table).add_batch_definition_whole_dataframe("slice")
+    return definition.get_batch({"dataframe": rows})
+
+
+def run(batch: "Batch", suite: dict[str, Any], result_format: Any) -> ExpectationSuiteValidationResult:
+    """Hold the batch against a suite; an expectation that cannot be checked counts as failed."""
+    return batch.validate(ExpectationSuite(**suite), result_format=result_format)
+
+
+def documenting(settings: "Settings") -> "EphemeralDataContext":
+    """A context whose stores are directories: ``<home>/quality``, and ``<home>/data_docs`` for the pages."""
+
+    def directory(class_name: str, name: str) -> dict[str, Any]:
+        return {
+            "class_name": class_name,
+            "store_backend": {
+                "class_name": "TupleFilesystemStoreBackend",
+                "base_directory": str(settings.home / "quality" / name),
+            },
+        }
+
+    site = {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "store_backend": {
+            "class_name": "TupleFilesystemStoreBackend",
+            "base_directory": str(settings.home / "data_docs"),
+        },
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+    }
+    config = DataContextConfig(
+        expectations_store_name="suites",
+        validation_results_store_name="results",
+        checkpoint_store_name="checkpoints",
+        stores={
+            "suites": directory("ExpectationsStore", "suites"),
+            "results": directory("ValidationResultsStore", "results"),
+            "checkpoints": {"class_name": "CheckpointStore", "store_backend": {"class_name": "InMemoryStoreBackend"}},
+        },
+        data_docs_sites={"lockstep": site},
+        analytics_enabled=False,
+    )
+    return gx.get_context(mode="ephemeral", project_config=config)
+
+
+def store(settings: "Settings", table: str, result: ExpectationSuiteValidationResult) -> None:
+    """Keep the table's newest result for the data docs."""
+    key = ValidationResultIdentifier(
+        expectation_suite_identifier=ExpectationSuiteIdentifier(name=table), run_id=_RUN, batch_identifier="slice"
+    )
+    documenting(settings).validation_results_store.set(key, result)
