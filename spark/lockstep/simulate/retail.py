@@ -34,16 +34,6 @@ class Retail:
         """The orders placed in ``[start, end)``, and their lines."""
         return _between(self.orders, start, end), _between(self.lines, start, end)
 
-    @property
-    def last_order(self) -> datetime:
-        """When the last order was placed."""
-        return self.orders["ordered_at"].iloc[-1].to_pydatetime()
-
-    @property
-    def first_order(self) -> datetime:
-        """When the first order was placed."""
-        return self.orders["ordered_at"].iloc[0].to_pydatetime()
-
 
 def whole_weeks(last_day: date, today: date) -> int:
     """The most whole weeks by which ``last_day`` can move and still lie no later than the day before ``today``."""
