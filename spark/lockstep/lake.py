@@ -166,8 +166,8 @@ def _versions(settings: "Settings", table: str) -> list[int]:
 
 def parse_commit(table: str, version: int, text: str) -> Commit:
     """Read one file of a Delta log (one JSON action a line; Delta transaction protocol, "Delta Log Entries")."""
-    actions = [json.loads(line) for line in text.splitlines() if line]
-    info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    actions: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line]
+    info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     stats = (json.loads(a["add"].get("stats") or "{}") for a in actions if "add" in a)
     return Commit(
         table=table,

@@ -1,5 +1,7 @@
 """Thin clients of the one warm Spark Connect server."""
 
+import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -22,6 +24,9 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
     """
     from pyspark.sql import SparkSession
 
+    # Timestamps are collected as naive local times: here, local is UTC.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
     remote = f"{settings.spark_remote}/;user_id={name}"
     if session_id:
         remote += f";session_id={session_id}"

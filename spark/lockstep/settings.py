@@ -28,7 +28,9 @@ class Settings(BaseSettings):
 
     lake: str = Field("", description="path or URI of the lake; default <home>/lake")
     kafka: str = Field("", description="bootstrap servers; default the embedded broker")
-    kafka_config: Path | None = Field(None, description="Kafka client .properties (SASL, TLS), as the Java clients read it")
+    kafka_config: Path | None = Field(
+        None, description="Kafka client .properties (SASL, TLS), as the Java clients read it"
+    )
     spark_remote: str = Field("", description="any Spark Connect server; default the embedded one")
     postgres_host: str = LOOPBACK
     postgres_user: str = "lockstep"
@@ -47,6 +49,7 @@ class Settings(BaseSettings):
     connect_memory: str = "512m"
 
     max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a backlog drains in steps")
+    retain_hours: int = Field(168, ge=168, description="how long a removed file stays for readers of old versions")
 
     postgres_password: SecretStr = SecretStr("")
     airflow_password: SecretStr = SecretStr("")

@@ -90,7 +90,7 @@ def _summary(rows: "DataFrame", view: "View") -> Any:
         F.count_if(~on_time).alias("ignored"),
         F.min(F.when(on_time, F.col(view.event_time))).alias("first"),
         F.max(F.when(on_time, F.col(view.event_time))).alias("last"),
-    ).first()
+    ).collect()[0]
 
 
 def _replace(

@@ -45,9 +45,7 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
     with lease(settings, table, run_id) as control:
         newest, known = ledger.latest(settings, table), head(control, table)
         ledger.check_tip(table, newest, known)
-        ranges = plan(
-            newest.ranges if newest else (), bounds(settings, contract.topic), settings.max_offsets_per_run
-        )
+        ranges = plan(newest.ranges if newest else (), bounds(settings, contract.topic), settings.max_offsets_per_run)
         if size(ranges) == 0:
             if newest:
                 advance(control, table, newest.version, newest.seq, ranges)
@@ -56,7 +54,6 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
             lake.create(spark, settings, table, COLUMNS, properties=PROPERTIES)
         record = ledger.record("ingest", newest, run_id, ranges)
         lake.append(read_range(spark, settings, ranges), settings, table, ledger.txn(table, record), record)
-        written = ledger.latest(settings, table)
-        assert written is not None
+        written = ledger.written(settings, table)
         advance(control, table, written.version, written.seq, list(written.ranges))
         return written

@@ -4,7 +4,6 @@ A commit's record (in ``userMetadata``) is ``{writer, seq, run_id, code_version,
 every commit of a writer, and its ranges start where the ranges of the commit before ended.
 """
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -89,6 +88,18 @@ def latest(settings: "Settings", table: str) -> Entry | None:
     return next(entries(settings, table), None)
 
 
+def written(settings: "Settings", table: str) -> Entry:
+    """The entry that was just committed.
+
+    Raises:
+        LedgerBroken: the log has no entry at all.
+    """
+    newest = latest(settings, table)
+    if newest is None:
+        raise LedgerBroken(f"{table}: a commit was acknowledged, but its log has no entry. See its _delta_log.")
+    return newest
+
+
 def origin(settings: "Settings", table: str) -> dict[int, int]:
     """Per partition, the first offset that the ledger covers."""
     first: dict[int, int] = {}
@@ -135,24 +146,27 @@ def check_tip(table: str, newest: Entry | None, head: "Head | None") -> None:
 
 
 def problems(oldest_first: Iterable[Entry]) -> Iterator[str]:
-    """Every break of the chain: a skipped number, a gap, an overlap, or more rows than offsets. Empty when all is well."""
-    for before, now in itertools.pairwise(itertools.chain([None], oldest_first)):
-        assert now is not None
+    """Every break of the chain: a skipped number, a gap, an overlap, more rows than offsets. Empty when all is well."""
+    before: Entry | None = None
+    for now in oldest_first:
         where = f"{now.table} entry {now.seq} (version {now.version})"
         offsets = sum(r.size for r in now.ranges)
         if now.rows > offsets:
             yield f"{where}: {now.rows} rows out of {offsets} offsets"
-        if before is None:
-            continue
-        if now.seq != before.seq + 1:
-            yield f"{where}: follows entry {before.seq}"
-        done = {r.partition: r for r in before.ranges}
-        for r in now.ranges:
-            last = done.get(r.partition)
-            if last and last.topic_id == r.topic_id and r.start > last.end:
-                yield f"{where}: {r.topic}-{r.partition} misses offsets [{last.end}, {r.start})"
-            if last and last.topic_id == r.topic_id and r.start < last.end:
-                yield f"{where}: {r.topic}-{r.partition} repeats offsets [{r.start}, {last.end})"
-        yield from (
-            f"{where}: {done[p].topic}-{p} is missing" for p in sorted(done.keys() - {r.partition for r in now.ranges})
-        )
+        if before:
+            yield from (f"{where}: {what}" for what in _breaks(before, now))
+        before = now
+
+
+def _breaks(before: Entry, now: Entry) -> Iterator[str]:
+    if now.seq != before.seq + 1:
+        yield f"follows entry {before.seq}"
+    present = {(r.topic_id, r.partition): r for r in now.ranges}
+    for last in before.ranges:
+        r = present.get((last.topic_id, last.partition))
+        if r is None:
+            yield f"{last.topic}-{last.partition} is missing"
+        elif r.start > last.end:
+            yield f"{r.topic}-{r.partition} misses offsets [{last.end}, {r.start})"
+        elif r.start < last.end:
+            yield f"{r.topic}-{r.partition} repeats offsets [{r.start}, {last.end})"

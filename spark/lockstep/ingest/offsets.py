@@ -36,26 +36,31 @@ def all_bounds(settings: "Settings", topics: list[str]) -> dict[str, Bounds]:
     Raises:
         TopicMissing: one of them does not exist.
     """
+    found = existing_bounds(settings, topics)
+    if missing := [t for t in topics if t not in found]:
+        raise TopicMissing(
+            f"{settings.kafka} has no topic {', '.join(missing)}. Create it, or start its producer "
+            "(`lockstep simulate` makes the shop's topics, Kafka Connect those of PostgreSQL)."
+        )
+    return found
+
+
+def existing_bounds(settings: "Settings", topics: list[str]) -> dict[str, Bounds]:
+    """The same for those of the topics that exist."""
     with closing(admin(settings)) as client, closing(consumer(settings)) as reader:
-        described = {t["name"]: t for t in client.describe_topics(topics)}
-        missing = [t for t in topics if not described.get(t, {}).get("partitions")]
-        if missing:
-            raise TopicMissing(
-                f"{settings.kafka} has no topic {', '.join(missing)}. Create it, or start its producer "
-                "(`lockstep simulate` makes the shop's topics, Kafka Connect those of PostgreSQL)."
-            )
-        resources = [ConfigResource(ConfigResourceType.TOPIC, t) for t in topics]
-        configs = client.describe_configs(resources)["topic"]
-        partitions = [TopicPartition(t, p["partition_index"]) for t in topics for p in described[t]["partitions"]]
+        described = {t["name"]: t for t in client.describe_topics(topics) if t["partitions"]}
+        resources = [ConfigResource(ConfigResourceType.TOPIC, t) for t in described]
+        configs = client.describe_configs(resources)["topic"] if described else {}
+        partitions = [TopicPartition(t, p["partition_index"]) for t, d in described.items() for p in d["partitions"]]
         checked_at = int(time.time() * 1000)
         first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
     return {
-        t: Bounds(
-            topic=t,
-            topic_id=str(described[t]["topic_id"]),
-            partitions={tp.partition: (first[tp], last[tp]) for tp in partitions if tp.topic == t},
-            stamped_by_broker=configs[t][_STAMP]["value"] == "LogAppendTime",
+        name: Bounds(
+            topic=name,
+            topic_id=str(topic["topic_id"]),
+            partitions={tp.partition: (first[tp], last[tp]) for tp in partitions if tp.topic == name},
+            stamped_by_broker=configs[name][_STAMP]["value"] == "LogAppendTime",
             checked_at=checked_at,
         )
-        for t in topics
+        for name, topic in described.items()
     }

@@ -123,7 +123,9 @@ def _shares(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
     return shares
 
 
-def after(previous: Iterable[Range], source: Iterable[Range], origin: Mapping[int, int], max_offsets: int) -> list[Range]:
+def after(
+    previous: Iterable[Range], source: Iterable[Range], origin: Mapping[int, int], max_offsets: int
+) -> list[Range]:
     """Plan what a downstream table has yet to take from its source: from ``previous``'s ends to ``source``'s ends.
 
     Args:

@@ -1,5 +1,6 @@
 """One view as a live query: the same parsing, the same rule for lateness, the same definition as in batch."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
     from lockstep.views import View
+
+
+COMPACT_EVERY = 200
 
 
 def live_of(view: "View") -> str:
@@ -57,14 +61,26 @@ class Sink:
         self.table, self.key = table, key
 
     def __call__(self, rows: "DataFrame", batch_id: int) -> None:
-        if rows.isEmpty():
-            return
+        # Persisted, because each further look at the rows would run the whole micro-batch again.
+        rows = rows.persist()
+        try:
+            first = rows.agg(F.min("window_start")).collect()[0][0]
+            if first is not None:
+                self._upsert(rows, batch_id, first)
+        finally:
+            rows.unpersist()
+
+    def _upsert(self, rows: "DataFrame", batch_id: int, first: datetime) -> None:
+        config = settings.load()
         lake.merge(
             rows.withColumn("_updated_at", F.current_timestamp()),
-            settings.load(),
+            config,
             self.table,
-            on=" AND ".join(f"t.{name} <=> s.{name}" for name in self.key),
+            # The literal lets Delta skip the files of older windows.
+            on=" AND ".join([f"t.window_start >= '{first:%F %T}'", *(f"t.{name} <=> s.{name}" for name in self.key)]),
             newer="true",
             txn=Txn(f"live:{self.table}:{ledger.GENERATION}", batch_id),
             record={"writer": "live", "batch_id": batch_id},
         )
+        if batch_id % COMPACT_EVERY == COMPACT_EVERY - 1:
+            rows.sparkSession.sql(f"OPTIMIZE delta.`{lake.path(config, self.table)}`")

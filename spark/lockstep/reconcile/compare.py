@@ -27,8 +27,10 @@ def compare(live: "DataFrame", batch: "DataFrame", view: "View") -> "DataFrame":
     left = live.select(*keys, F.struct(*values).alias("live"))
     right = batch.select(*keys, F.struct(*values).alias("batch"))
     matches = reduce(and_, (left[k].eqNullSafe(right[k]) for k in keys))
-    both = left.alias("l").join(right.alias("b"), matches, "full").select(
-        *(F.coalesce(left[k], right[k]).alias(k) for k in keys), "live", "batch"
+    both = (
+        left.alias("l")
+        .join(right.alias("b"), matches, "full")
+        .select(*(F.coalesce(left[k], right[k]).alias(k) for k in keys), "live", "batch")
     )
     verdict = (
         F.when(F.col("batch").isNull(), "only_live")

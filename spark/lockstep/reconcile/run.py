@@ -76,9 +76,7 @@ def _reconcile(spark: "SparkSession", settings: "Settings", view: View, run_id: 
     closed = (F.col("window_end") > F.lit(since)) & (F.col("window_end") <= F.lit(until))
     live = lake.read(spark, settings, live_of(view)).where(closed).drop("_updated_at")
     batch = lake.read(spark, settings, gold_of(view)).where(closed)
-    results = compare(live, batch, view).withColumns(
-        {"run_id": F.lit(run_id), "reconciled_at": F.current_timestamp()}
-    )
+    results = compare(live, batch, view).withColumns({"run_id": F.lit(run_id), "reconciled_at": F.current_timestamp()})
     results = results.persist()
     try:
         wrong = F.col("verdict") == "unexplained"
@@ -87,8 +85,7 @@ def _reconcile(spark: "SparkSession", settings: "Settings", view: View, run_id: 
             F.count_if(wrong).alias("unexplained"),
             F.min(F.when(wrong, F.col("window_start"))).alias("first"),
             F.min_by("sample", F.when(wrong, F.col("window_start"))).alias("sample"),
-        ).first()
-        assert total is not None
+        ).collect()[0]
         settled = min(until, total["first"].replace(tzinfo=UTC)) if total["first"] else until
         record = {
             "writer": "reconcile",

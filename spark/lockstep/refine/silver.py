@@ -90,7 +90,7 @@ def _write(
     run_id: str,
 ) -> None:
     raw = lake.read(spark, settings, tables.bronze).where(to_where(ranges))
-    oldest = raw.agg(F.min("timestamp")).first()[0]
+    oldest = raw.agg(F.min("timestamp")).collect()[0][0]
     horizon = F.lit(oldest) - F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
     earlier = lake.read(spark, settings, tables.log).where(F.col("_arrival") >= horizon)
     rows = classify(parse(raw, contract), earlier, contract).persist()

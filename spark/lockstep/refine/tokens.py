@@ -5,7 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pandas as pd
-from pyspark.sql.functions import pandas_udf
+from pyspark.sql.pandas.functions import pandas_udf
 
 from lockstep import settings
 
@@ -22,7 +22,9 @@ def token(value: str) -> str:
     """The value's token: 32 hex digits, the same for the same value and key. Read on the worker, so no plan shows the key."""
     key = _key()
     if not key:
-        raise ValueError("LOCKSTEP_TOKEN_KEY is not set where Spark runs Python; `lockstep up` generates it in secrets.env")
+        raise ValueError(
+            "LOCKSTEP_TOKEN_KEY is not set where Spark runs Python; `lockstep up` generates it in secrets.env"
+        )
     return hmac.digest(key, value.encode(), "sha256").hex()[:32]
 
 
@@ -32,4 +34,4 @@ def _tokens(values: pd.Series) -> pd.Series:
 
 def tokenise(column: str) -> "Column":
     """A string column as tokens; null stays null."""
-    return pandas_udf(_tokens, "string")(column)  # type: ignore[call-overload]
+    return pandas_udf(_tokens, "string")(column)  # type: ignore[no-any-return]

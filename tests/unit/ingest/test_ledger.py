@@ -14,7 +14,9 @@ from lockstep.lake import parse_commit
 
 def an_entry(seq: int, start: int, end: int, rows: int | None = None) -> Entry:
     held = Range("orders", "id-1", 0, start, end)
-    return Entry("bronze.orders", seq, seq, "run", "code", (held,), end - start if rows is None else rows, {}, {}, {}, 0)
+    return Entry(
+        "bronze.orders", seq, seq, "run", "code", (held,), end - start if rows is None else rows, {}, {}, {}, 0
+    )
 
 
 CHAIN = [an_entry(1, 0, 10), an_entry(2, 10, 25), an_entry(3, 25, 25), an_entry(4, 25, 40)]

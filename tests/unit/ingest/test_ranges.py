@@ -60,7 +60,7 @@ def test_a_partition_that_vanished_stops():
 
 
 def test_a_recreated_topic_stops_even_when_its_offsets_fit():
-    with pytest.raises(TopicRecreated, match="id id-1.*id id-2"):
+    with pytest.raises(TopicRecreated, match=r"id id-1.*id id-2"):
         plan([Range("orders", "id-1", 0, 0, 10)], bounds({0: (0, 20)}, "id-2"), 1000)
 
 

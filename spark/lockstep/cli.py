@@ -1,0 +1,29 @@
+"""``lockstep``: one command line, composed of the commands of each area."""
+
+import sys
+
+import typer
+
+from lockstep.errors import LockstepError
+from lockstep.demo.commands import demo
+from lockstep.simulate.commands import simulate
+from lockstep.stack import commands as stack
+from lockstep.status.commands import status
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+app.command()(demo)
+app.command()(simulate)
+app.command()(status)
+app.registered_commands += stack.app.registered_commands
+
+
+def main() -> None:
+    """Run the command; a refusal is told in its own words, without a traceback."""
+    try:
+        app()
+    except LockstepError as error:
+        sys.exit(f"lockstep: {error}")
+
+
+if __name__ == "__main__":
+    main()

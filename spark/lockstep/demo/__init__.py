@@ -1,0 +1,1 @@
+"""``lockstep demo``: the whole platform, from nothing running to the verdict."""

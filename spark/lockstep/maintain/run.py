@@ -1,0 +1,68 @@
+"""Look after every table of the lake."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyarrow import fs
+
+from lockstep import lake
+from lockstep.control import lease
+from lockstep.maintain.archive import archive
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.settings import Settings
+
+# The live queries compact their own tables between two micro-batches: anybody else's OPTIMIZE would fail their MERGE.
+NOT_OURS = ("live", "_checkpoints")
+SMALL_FILES = 16
+SMALL_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was done to one table: files before and after compaction, and whether old files were removed."""
+
+    table: str
+    files_before: int
+    files_after: int
+
+
+def maintain(spark: "SparkSession", settings: "Settings", run_id: str) -> list[Kept]:
+    """Archive the ledgers, then compact and vacuum each table under its lease.
+
+    Nothing younger than ``retain_hours`` is removed: until then a reader, an as-of query or a replay may use any version.
+    """
+    names = tables(settings)
+    archive(spark, settings, names, run_id)
+    return [_maintain(spark, settings, name, run_id) for name in names if name.partition(".")[0] not in NOT_OURS]
+
+
+def tables(settings: "Settings") -> list[str]:
+    """All tables of the lake, as ``layer.name``, sorted."""
+    filesystem, root = fs.FileSystem.from_uri(settings.lake)
+    layers = [
+        layer for layer in lake.LAYERS if filesystem.get_file_info(f"{root}/{layer}").type == fs.FileType.Directory
+    ]
+    found = (
+        (layer, info.base_name)
+        for layer in layers
+        for info in filesystem.get_file_info(fs.FileSelector(f"{root}/{layer}"))
+    )
+    return sorted(f"{layer}.{name}" for layer, name in found if lake.exists(settings, f"{layer}.{name}"))
+
+
+def _maintain(spark: "SparkSession", settings: "Settings", table: str, run_id: str) -> Kept:
+    where = f"delta.`{lake.path(settings, table)}`"
+    with lease(settings, table, run_id):
+        before = _files(spark, where)
+        if before[0] >= SMALL_FILES and before[1] / before[0] < SMALL_BYTES:
+            spark.sql(f"OPTIMIZE {where}")
+        spark.sql(f"VACUUM {where} RETAIN {settings.retain_hours} HOURS")
+        return Kept(table, before[0], _files(spark, where)[0])
+
+
+def _files(spark: "SparkSession", where: str) -> tuple[int, int]:
+    detail = spark.sql(f"DESCRIBE DETAIL {where}").select("numFiles", "sizeInBytes").collect()[0]
+    return detail["numFiles"], detail["sizeInBytes"]

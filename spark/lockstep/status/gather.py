@@ -1,0 +1,113 @@
+"""Gather the status without Spark: from the supervisor, the brokers, the tables' logs and Airflow's API."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from kafka.errors import KafkaError
+
+from lockstep.airflow import AirflowRefused, connected
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.errors import LockstepError
+from lockstep.ingest import ledger
+from lockstep.ingest.offsets import existing_bounds
+from lockstep.ingest.ranges import Bounds
+from lockstep.lake import checkpoint
+from lockstep.quality import outcomes
+from lockstep.reconcile.frontier import live_position
+from lockstep.reconcile.run import last
+from lockstep.refine.tables import Tables
+from lockstep.status.model import Status, Stream, ViewStatus
+from lockstep.views import VIEWS
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+    from lockstep.stack.stack import Stack
+
+
+def gather(settings: "Settings", stack: "Stack") -> Status:
+    """Look at everything that can be reached; a part that does not answer is a problem on the screen, not an error of it."""
+    health = {name: h.state for name, h in stack.health().items()}
+    trouble: list[str] = []
+    runs: dict[str, str] = {}
+    streams: list[Stream] = []
+    try:
+        with connected(settings) as airflow:
+            runs = {dag: str(run) for dag, run in airflow.last_runs().items()}
+    except AirflowRefused as error:
+        trouble.append(str(error))
+    try:
+        streams = gather_streams(settings)
+    except (LockstepError, KafkaError) as error:
+        trouble.append(f"the broker cannot say what its topics hold: {error}")
+    views = [_view(settings, name) for name in VIEWS]
+    quality = outcomes.summary(settings)
+    return Status(streams, views, health, runs, quality, trouble + problems(streams, views, health, runs, quality))
+
+
+def gather_streams(settings: "Settings") -> list[Stream]:
+    """Every stream whose topic exists."""
+    topics = existing_bounds(settings, [c.topic for c in CONTRACTS.values()])
+    return [_stream(settings, c, topics[c.topic]) for c in CONTRACTS.values() if c.topic in topics]
+
+
+def problems(
+    streams: list[Stream],
+    views: list[ViewStatus],
+    health: Mapping[str, str],
+    runs: Mapping[str, str],
+    quality: Mapping[str, str],
+) -> list[str]:
+    """What is not all right, one sentence each. Pure."""
+    return [
+        *(f"{part} is {state}: see `lockstep logs {part}`" for part, state in health.items() if state != "healthy"),
+        *(f"{s.name}: the rows of bronze and silver do not add up" for s in streams if not s.adds_up),
+        *(f"{v.name}: {v.unexplained} windows differ, such as {v.sample}" for v in views if v.unexplained),
+        *(f"DAG {dag}: its last run {state}" for dag, state in runs.items() if state.startswith("failed")),
+        *(f"the gate of {table} is shut: {found}" for table, found in quality.items() if found.startswith("FAILED")),
+    ]
+
+
+def _stream(settings: "Settings", contract: Contract, topic: Bounds) -> Stream:
+    tables = Tables.of(contract)
+    bronze, silver = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
+    lag = {"bronze": lag_of(topic, bronze), "silver": lag_of(topic, silver)}
+    for view in VIEWS.values():
+        if view.input == contract.name:
+            lag[f"gold.{view.name}"] = lag_of(topic, ledger.latest(settings, f"gold.{view.name}"))
+            position = live_position(checkpoint(settings, view.name, ledger.GENERATION), contract.topic)
+            lag[f"live.{view.name}"] = _behind(topic, position)
+    counts = silver.totals if silver else {}
+    return Stream(
+        name=contract.name,
+        topic=contract.topic,
+        log_end=sum(last for _, last in topic.partitions.values()),
+        bronze=bronze.totals.get("rows", 0) if bronze else 0,
+        lag=lag,
+        fresh_at=bronze.committed_at if bronze else None,
+        **{name: counts.get(name, 0) for name in ("silver", "duplicates", "quarantined", "control")},
+    )
+
+
+def lag_of(topic: Bounds, entry: ledger.Entry | None) -> int:
+    """Offsets that the topic holds beyond a ledger's position."""
+    return _behind(topic, {r.partition: r.end for r in entry.ranges} if entry else {})
+
+
+def _behind(topic: Bounds, position: Mapping[int, int]) -> int:
+    return sum(last - position.get(p, first) for p, (first, last) in topic.partitions.items())
+
+
+def _view(settings: "Settings", name: str) -> ViewStatus:
+    gold = ledger.latest(settings, f"gold.{name}")
+    record = last(settings, VIEWS[name])
+    totals = gold.totals if gold else {}
+    return ViewStatus(
+        name=name,
+        counted=totals.get("counted", 0),
+        ignored=totals.get("ignored", 0),
+        side=totals.get("side", 0),
+        until=record.get("until"),
+        windows=record.get("windows", 0),
+        unexplained=record.get("unexplained", 0),
+        sample=record.get("sample"),
+    )
