@@ -22,8 +22,8 @@ from great_expectations.data_context.types.resource_identifiers import (
 
 if TYPE_CHECKING:
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
-    from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
     from great_expectations.datasource.fluent.interfaces import Batch
+    from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
     from pyspark.sql import DataFrame
 
     from lockstep.settings import Settings

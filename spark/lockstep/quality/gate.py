@@ -59,6 +59,11 @@ def gate(spark: "SparkSession", settings: "Settings", tables: Iterable[str], run
     return found
 
 
+def is_open(settings: "Settings", table: str) -> bool:
+    """Whether every row of the table has passed its gate; needs no Spark."""
+    return pending(settings, table, outcomes.passed(settings).positions.get(table, -1)) is None
+
+
 def validate(spark: "SparkSession", settings: "Settings", part: Slice) -> Outcome:
     """Hold a slice of a table against its suite: once for yes or no, and again for the details of what failed."""
     from lockstep.quality.engine import batch_of, run, store

@@ -42,21 +42,37 @@ class Outcome:
     version: int
     checked_at: datetime
 
+    def __str__(self) -> str:
+        verdict = f"FAILED {len(self.failed)} of" if self.failed else "passed"
+        return f"{verdict} {self.checks} checks on {self.rows:,} rows at {self.checked_at.astimezone(UTC):%F %T}"
+
 
 @dataclass(frozen=True)
 class Passed:
-    """The newest commit of ``ops.quality``: its number, and up to which version each table has passed."""
+    """The newest commit of ``ops.quality``.
+
+    Args:
+        seq: its number; 0 when there is none.
+        positions: up to which version each table has passed; a table that never did is missing.
+        newest: the newest outcome of each table, in a few words.
+    """
 
     seq: int
     positions: Mapping[str, int]
+    newest: Mapping[str, str]
 
 
 def passed(settings: "Settings") -> Passed:
-    """How far the tables have passed; a table that never did is missing."""
+    """How far the tables have passed."""
     for commit in lake.commits(settings, TABLE):
         if "positions" in commit.record:
-            return Passed(commit.record["seq"], commit.record["positions"])
-    return Passed(0, {})
+            return Passed(commit.record["seq"], commit.record["positions"], commit.record["newest"])
+    return Passed(0, {}, {})
+
+
+def summary(settings: "Settings") -> Mapping[str, str]:
+    """Each gated table's newest outcome: ``passed …`` or ``FAILED …``; needs no Spark."""
+    return passed(settings).newest
 
 
 def write(
@@ -75,6 +91,7 @@ def write(
         "seq": before.seq + 1,
         "run_id": run_id,
         "code_version": code_version(),
+        "newest": {**before.newest, **{o.table: str(o) for o in outcomes}},
         "positions": {**before.positions, **{o.table: o.version for o in outcomes if o.success}},
     }
     lake.append(spark.createDataFrame(rows, COLUMNS), settings, TABLE, ledger.txn(TABLE, record), record)

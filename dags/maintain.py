@@ -1,0 +1,30 @@
+"""**Housekeeping.** Every hour: compact, vacuum and trim, never past what a reader, a replay or an as-of query needs."""
+
+from datetime import UTC, datetime
+
+from airflow.sdk import CronTriggerTimetable, dag, task
+
+from lockstep.orchestration import BACKFILL_POOL, defaults
+
+
+@dag(
+    schedule=CronTriggerTimetable("17 * * * *", timezone="UTC"),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args=defaults(BACKFILL_POOL),
+    tags=["maintenance"],
+    description="Compact, vacuum and trim",
+    doc_md=__doc__,
+)
+def maintain():
+    @task(task_id="maintain")
+    def tidy(run_id: str) -> list[str]:
+        from lockstep import steps
+
+        return steps.maintain(run_id)
+
+    tidy()
+
+
+maintain()

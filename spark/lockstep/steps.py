@@ -1,0 +1,160 @@
+"""What the tasks of the DAGs do: one function each, whose arguments and results fit into an XCom.
+
+Each opens its own client of the Spark server. A stream that fails does not stop the others: all are tried, then the step
+fails and names each. Every step can run again, and finds nothing to do when nothing is new.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lockstep import settings as configuration
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.errors import LockstepError
+from lockstep.session import connect
+from lockstep.views import VIEWS, View
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.ingest.ledger import Entry
+    from lockstep.settings import Settings
+
+# Two at a time keep two cores busy; more would only queue in the server, behind live queries.
+AT_ONCE = 2
+Item = TypeVar("Item", Contract, View)
+Work = Callable[["SparkSession", "Settings", Item, str], "Entry | None"]
+log = logging.getLogger(__name__)
+
+
+class StepFailed(LockstepError):
+    """Some of the streams or views of a step failed; the message has each with its reason."""
+
+
+def ingest(kind: str, run_id: str) -> dict[str, int]:
+    """Take what the topics of a kind (``events`` or ``changes``) have into bronze; rows by stream, where any were new."""
+    from lockstep.ingest.bronze import ingest as work
+
+    return _each("ingest", work, [c for c in CONTRACTS.values() if c.kind == kind], run_id)
+
+
+def refine(run_id: str) -> dict[str, int]:
+    """Bring silver up to bronze; rows by stream, where any were new."""
+    from lockstep.refine.silver import refine as work
+
+    return _each("refine", work, CONTRACTS.values(), run_id)
+
+
+def roll_up(run_id: str) -> dict[str, int]:
+    """Bring the views' gold up to silver, where silver has passed its gate; rows by view, where any were new."""
+    from lockstep.batch.rollup import roll_up as work
+    from lockstep.quality.gate import is_open
+
+    settings = configuration.load()
+    ready = [view for view in VIEWS.values() if is_open(settings, f"silver.{view.input}")]
+    for view in VIEWS.values():
+        if view not in ready:
+            log.warning("%s waits: silver.%s has not passed its gate", view.name, view.input)
+    return _each("roll_up", work, ready, run_id)
+
+
+def gate(layer: str, run_id: str) -> dict[str, int]:
+    """Hold what is new in a layer (``silver`` or ``gold``) against its suites; checks made by table.
+
+    The data docs are built again when anything was looked at.
+    """
+    from lockstep.quality.gate import gate as work
+    from lockstep.quality.suites import gated
+
+    settings = configuration.load()
+    with connect(settings, "gate") as spark:
+        try:
+            outcomes = work(spark, settings, [t for t in gated() if t.startswith(f"{layer}.")], run_id)
+        except LockstepError:
+            _data_docs(settings)
+            raise
+    if outcomes:
+        _data_docs(settings)
+    return {outcome.table: outcome.checks for outcome in outcomes}
+
+
+def _data_docs(settings: "Settings") -> None:
+    from lockstep.quality.docs import build
+
+    log.info("Data docs: %s", build(settings))
+
+
+def rebuild_day(start: datetime, end: datetime, run_id: str) -> list[str]:
+    """Rebuild every view and mart for the days in ``[start, end)`` (UTC), gate gold, and name what was built."""
+    from lockstep.batch.rollup import rebuild
+    from lockstep.marts import build
+    from lockstep.quality.gate import gate as gate_tables
+
+    settings = configuration.load()
+    with connect(settings, "rollup") as spark:
+        entries = [rebuild(spark, settings, view, start, end, run_id) for view in VIEWS.values()]
+        rebuilt = [entry.table for entry in entries if entry]
+        gate_tables(spark, settings, rebuilt, run_id)
+        return rebuilt + build(spark, settings, start, end, run_id)
+
+
+def reconcile(run_id: str) -> dict[str, str]:
+    """Compare both layers; the verdict by view.
+
+    Raises:
+        StepFailed: a window differs for no known reason.
+    """
+    from lockstep.reconcile.run import reconcile as work
+
+    settings = configuration.load()
+    with connect(settings, "reconcile") as spark:
+        reports = work(spark, settings, run_id)
+    wrong = [f"{r.view}: {r.unexplained} of {r.windows} windows, such as {r.sample}" for r in reports if r.unexplained]
+    if wrong:
+        raise StepFailed("Live and batch differ, and no cause is known:\n  " + "\n  ".join(wrong))
+    return {report.view: f"{report.windows} windows {report.verdict}" for report in reports}
+
+
+def maintain(run_id: str) -> list[str]:
+    """Compact, vacuum and trim what no reader needs any more; one line for each thing that was done."""
+    from lockstep.maintain import maintain as work
+
+    settings = configuration.load()
+    with connect(settings, "maintain") as spark:
+        return [str(done) for done in work(spark, settings, run_id)]
+
+
+def _each(name: str, work: "Work[Item]", items: Iterable[Item], run_id: str) -> dict[str, int]:
+    """Do the work for each item, two at a time, each thread in a session of its own; then tell of the failures."""
+    settings = configuration.load()
+    queue = list(items)
+    rows: dict[str, int] = {}
+    failed: dict[str, Exception] = {}
+
+    def drain() -> None:
+        with connect(settings, name) as spark:
+            while queue:
+                item = queue.pop(0)
+                try:
+                    entry = work(spark, settings, item, run_id)
+                # Whatever one stream throws, the others go on; it is raised below.
+                except Exception as error:
+                    log.exception("%s of %s failed", name, item.name)
+                    failed[item.name] = error
+                else:
+                    if entry:
+                        rows[item.name] = entry.rows
+
+    _in_threads(drain, min(AT_ONCE, len(queue)))
+    if failed:
+        reasons = "\n  ".join(f"{stream}: {error}" for stream, error in failed.items())
+        raise StepFailed(f"{name}: {len(failed)} failed, the others are done:\n  {reasons}")
+    return rows
+
+
+def _in_threads(function: Callable[[], Any], count: int) -> None:
+    with ThreadPoolExecutor(max(count, 1)) as pool:
+        for future in [pool.submit(function) for _ in range(count)]:
+            future.result()
