@@ -1,7 +1,9 @@
 """What goes wrong with the stack, said so that a person can mend it."""
 
+from lockstep.errors import LockstepError
 
-class StackError(Exception):
+
+class StackError(LockstepError):
     """Something of the stack cannot go on.
 
     Args:
@@ -13,3 +15,7 @@ class StackError(Exception):
         super().__init__(f"{what}\n  To fix it: {fix}")
         self.what = what
         self.fix = fix
+
+
+class Unhealthy(Exception):
+    """A part does not answer as it should (yet); the message says what was asked and what came back."""

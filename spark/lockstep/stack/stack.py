@@ -1,0 +1,184 @@
+"""The embedded stack as one object: ``up``, ``down``, ``health`` and ``pid``, for the command line and for tests."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event
+
+from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
+
+from lockstep.settings import Settings
+from lockstep.stack import doctor, secrets
+from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack.parts import Part, log_file
+from lockstep.stack.registry import PARTS, select
+from lockstep.stack.supervisor import Process, Supervisor
+
+# Airflow on two busy cores is the slowest; a healthy start takes a third of it.
+PATIENCE = 240.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Health:
+    """How a part is.
+
+    Args:
+        healthy: it runs, and answered as it should.
+        state: ``healthy``, ``unhealthy``, ``starting``, ``stopped`` or ``failed`` (its supervisor gave up).
+        detail: what it answered, or what is wrong.
+        pid: its process, or None.
+        uptime: seconds since its last start.
+    """
+
+    healthy: bool
+    state: str
+    detail: str
+    pid: int | None = None
+    uptime: int = 0
+
+
+class Stack:
+    """The stack of one home. Several can run side by side when their homes and ports differ.
+
+    ``settings`` holds the secrets too, once ``up`` has made them.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = secrets.ensure(settings) if settings.secrets_file.exists() else settings
+        self.supervisor = Supervisor(self.settings)
+
+    def up(self, names: list[str] | None = None, say: Say = print) -> None:
+        """Start these parts (all when none is named) and those they need, and wait until each is healthy.
+
+        What runs is left alone, so it may be repeated. Parts start as soon as what they need is healthy.
+
+        Raises:
+            StackError: something must be mended first, or a part did not become healthy; the message names its log.
+        """
+        parts = select(names)
+        self.settings = secrets.ensure(self.settings)
+        self.supervisor = Supervisor(self.settings)
+        doctor.require(self.settings, [part for part in parts if not self.pid(part.name)], say)
+        self.supervisor.ensure(list(PARTS.values()))
+        given_up, began = Event(), time.monotonic()
+        with ThreadPoolExecutor(len(parts)) as threads:
+            started: dict[str, Future[None]] = {}
+            for part in parts:
+                waiting = [started[needed] for needed in part.needs]
+                started[part.name] = threads.submit(self._bring_up, part, waiting, given_up, began, say)
+        errors = [future.exception() for future in started.values()]
+        # Those that only gave up because another failed raise nothing.
+        for error in filter(None, errors):
+            raise error
+
+    def down(self, say: Say = print) -> None:
+        """Stop everything, those that need others first; data stays."""
+        running = self.supervisor.processes()
+        for part in reversed(select()):
+            if part.launch and running.get(part.name, Process("STOPPED")).pid:
+                say(f"{part.name}: stopping")
+                self.supervisor.stop(part.name)
+        self.supervisor.shutdown()
+
+    def stop(self, name: str) -> None:
+        """Stop one part, and wait for its end."""
+        self.supervisor.stop(name)
+
+    def health(self, names: list[str] | None = None) -> dict[str, Health]:
+        """Ask every part (or these alone) how it is, all at once; steps that are no processes are left out."""
+        processes = self.supervisor.processes()
+        parts = [part for part in PARTS.values() if part.launch and (not names or part.name in names)]
+        with ThreadPoolExecutor(len(parts)) as threads:
+            asked = threads.map(lambda part: self._health(part, processes.get(part.name)), parts)
+            return {part.name: health for part, health in zip(parts, asked, strict=True)}
+
+    def pid(self, name: str) -> int | None:
+        """The process of a part: the JVM, the postmaster and so on, not a wrapper; None when it does not run."""
+        process = self.supervisor.processes().get(name)
+        return process.pid or None if process else None
+
+    def wait_healthy(self, name: str, patience: float = PATIENCE) -> Health:
+        """Wait until a part is healthy, as after a crash.
+
+        Raises:
+            StackError: it is not, after ``patience`` seconds.
+        """
+        attempts = Retrying(
+            stop=stop_after_delay(patience),
+            wait=wait_fixed(0.5),
+            retry=retry_if_not_result(lambda health: health.healthy),
+        )
+        try:
+            found: Health = attempts(lambda: self.health([name])[name])
+        except RetryError as error:
+            last = error.last_attempt.result()
+            raise self._failed(PARTS[name], f"is {last.state} after {patience:.0f} s: {last.detail}") from None
+        return found
+
+    def _bring_up(self, part: Part, waiting: list[Future[None]], given_up: Event, began: float, say: Say) -> None:
+        for needed in waiting:
+            if needed.exception():
+                return
+        if given_up.is_set():
+            return
+        try:
+            answer = self._start(part, given_up)
+        except BaseException:
+            given_up.set()
+            raise
+        say(f"{part.name}: {answer} ({time.monotonic() - began:.0f} s)")
+
+    def _start(self, part: Part, given_up: Event) -> str:
+        if not part.launch:
+            part.prepare(self.settings)
+            return part.check(self.settings)
+        if not self.pid(part.name):
+            part.prepare(self.settings)
+            self.supervisor.start(part.name)
+        answer = self._await(part, given_up)
+        part.settle(self.settings)
+        return answer
+
+    def _await(self, part: Part, given_up: Event) -> str:
+        attempts = Retrying(
+            stop=stop_after_delay(PATIENCE),
+            wait=wait_fixed(0.3),
+            retry=retry_if_exception_type(Unhealthy),
+            reraise=True,
+        )
+
+        def healthy() -> str:
+            if given_up.is_set():
+                return "not waited for"
+            process = self.supervisor.processes()[part.name]
+            if process.state in ("FATAL", "EXITED", "STOPPED"):
+                raise self._failed(part, f"does not stay up ({process.detail})")
+            if process.state != "RUNNING":
+                raise Unhealthy(f"its process is {process.state}")
+            return part.check(self.settings)
+
+        try:
+            return attempts(healthy)
+        except Unhealthy as error:
+            raise self._failed(part, f"is not healthy after {PATIENCE:.0f} s: {error}") from error
+
+    def _failed(self, part: Part, how: str) -> StackError:
+        log = log_file(self.settings, part.name)
+        tail = "\n".join(f"  | {line}" for line in doctor.last_lines(log, 8))
+        what = f"{part.name} {how}. The end of its log:\n{tail}"
+        return StackError(what, f"read {log} (`lockstep logs {part.name}`).")
+
+    def _health(self, part: Part, process: Process | None) -> Health:
+        if process is None or process.state in ("STOPPED", "STOPPING"):
+            return Health(False, "stopped", "not running")
+        if process.state in ("FATAL", "EXITED", "UNKNOWN"):
+            return Health(False, "failed", process.detail)
+        pid, uptime = process.pid or None, process.uptime
+        if process.state != "RUNNING":
+            return Health(False, "starting", process.detail or process.state.lower(), pid, uptime)
+        try:
+            return Health(True, "healthy", part.check(self.settings), pid, uptime)
+        except Unhealthy as error:
+            return Health(False, "unhealthy", str(error), pid, uptime)
