@@ -32,6 +32,9 @@ class Settings(BaseSettings):
         None, description="Kafka client .properties (SASL, TLS), as the Java clients read it"
     )
     spark_remote: str = Field("", description="any Spark Connect server; default the embedded one")
+    connect_url: str = Field("", description="Kafka Connect's REST address; default the embedded one")
+    airflow_url: str = Field("", description="where Airflow's API is reached; default the embedded one")
+    listen: str = Field(LOOPBACK, description="where Spark, Connect and Airflow listen; 0.0.0.0 in a container")
     postgres_host: str = LOOPBACK
     postgres_user: str = "lockstep"
 
@@ -41,10 +44,13 @@ class Settings(BaseSettings):
     connect_port: int = 8083
     spark_port: int = 15002
     spark_ui_port: int = 4040
+    spark_master_ui_port: int = 8090
+    spark_worker_ui_port: int = 8091
     airflow_port: int = 8080
 
-    spark_master: str = Field("local[2]", description="where the embedded Connect server runs its jobs")
+    spark_master: str = Field("local[2]", description="local[n], spark://host:port or another master: where the Spark server runs its jobs")
     spark_memory: str = "2g"
+    spark_executor_memory: str = Field("1g", description="of each executor, and what a worker offers")
     kafka_memory: str = "512m"
     connect_memory: str = "512m"
 
@@ -72,6 +78,8 @@ class Settings(BaseSettings):
             "lake": self.lake or str(self.home / "lake"),
             "kafka": self.kafka or f"{LOOPBACK}:{self.kafka_port}",
             "spark_remote": self.spark_remote or f"sc://{LOOPBACK}:{self.spark_port}",
+            "connect_url": (self.connect_url or f"http://{LOOPBACK}:{self.connect_port}").rstrip("/"),
+            "airflow_url": (self.airflow_url or f"http://{LOOPBACK}:{self.airflow_port}").rstrip("/"),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
