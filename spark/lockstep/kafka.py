@@ -27,6 +27,13 @@ _PLAIN_NAMES = {
 _JAAS_FIELD = re.compile(r'(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
 
 
+_BOOTSTRAP_MS = 8_000
+
+
+class KafkaUnavailable(LockstepError):
+    """No broker answers, or none lets us in."""
+
+
 class KafkaConfigInvalid(LockstepError):
     """The Kafka properties file cannot be read, or asks for what the Python clients cannot do."""
 
@@ -93,14 +100,42 @@ def confluent_config(settings: Settings) -> dict[str, Any]:
 
 
 def consumer(settings: Settings, **options: Any) -> kafka.KafkaConsumer:
-    """A consumer without a group that reads committed records only; assign partitions to it yourself."""
+    """A consumer without a group that reads committed records only; assign partitions to it yourself.
+
+    Raises:
+        KafkaUnavailable: no broker answers.
+    """
     defaults = {"enable_auto_commit": False, "isolation_level": "read_committed", "auto_offset_reset": "none"}
-    return kafka.KafkaConsumer(**(kafka_python_config(settings) | defaults | options))
+    return _connected(kafka.KafkaConsumer, settings, defaults | options)
 
 
 def admin(settings: Settings) -> kafka.KafkaAdminClient:
-    """An admin client of the cluster."""
-    return kafka.KafkaAdminClient(**kafka_python_config(settings))
+    """An admin client of the cluster.
+
+    Raises:
+        KafkaUnavailable: no broker answers.
+    """
+    return _connected(kafka.KafkaAdminClient, settings, {})
+
+
+def producer(settings: Settings, **options: Any) -> kafka.KafkaProducer:
+    """A producer that waits for all replicas.
+
+    Raises:
+        KafkaUnavailable: no broker answers.
+    """
+    return _connected(kafka.KafkaProducer, settings, {"acks": "all"} | options)
+
+
+def _connected(client: Any, settings: Settings, options: dict[str, Any]) -> Any:
+    config = kafka_python_config(settings) | {"bootstrap_timeout_ms": _BOOTSTRAP_MS} | options
+    try:
+        return client(**config)
+    except kafka.errors.KafkaError as error:
+        raise KafkaUnavailable(
+            f"Kafka at {settings.kafka} does not answer ({error}); start it with `lockstep up kafka`, or correct "
+            "LOCKSTEP_KAFKA and LOCKSTEP_KAFKA_CONFIG"
+        ) from error
 
 
 def ensure_topics(settings: Settings, contracts: Mapping[str, Contract] = CONTRACTS) -> list[str]:

@@ -13,10 +13,7 @@ from lockstep.simulate.producer import BulkSender, KafkaPythonSender
 
 _SLICE, _BULK_SLICE = timedelta(hours=1), timedelta(days=1)
 
-app = typer.Typer()
 
-
-@app.command()
 def simulate(
     days: Annotated[int | None, typer.Option(min=1, max=374, help="Play the last N days; 28 at first.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Play the whole history, a year and nine days.")] = False,

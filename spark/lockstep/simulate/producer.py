@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import confluent_kafka
-import kafka
 from kafka.errors import KafkaError
 
 from lockstep.contracts import CONTRACTS
 from lockstep.errors import LockstepError
-from lockstep.kafka import confluent_config, kafka_python_config
+from lockstep.kafka import confluent_config, producer
 from lockstep.settings import Settings
 from lockstep.simulate.disturb import Record
 
@@ -56,7 +55,7 @@ class KafkaPythonSender:
 
     def __init__(self, settings: Settings) -> None:
         limits = {"linger_ms": 5, "batch_size": 128 * 1024, "delivery_timeout_ms": _DELIVERY_SECONDS * 1000}
-        self._producer = kafka.KafkaProducer(**kafka_python_config(settings), acks="all", **limits)
+        self._producer = producer(settings, **limits)
 
     def send(self, records: Sequence[Record]) -> list[Acknowledged]:
         """See ``Sender``."""
@@ -122,6 +121,8 @@ class BulkSender:
                 )
             except BufferError:
                 self._producer.poll(0.1)
+            except confluent_kafka.KafkaException as error:
+                raise _refused(error) from error
             else:
                 return
 

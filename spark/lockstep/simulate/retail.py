@@ -94,5 +94,5 @@ def _most_frequent(raw: pd.DataFrame, column: str) -> pd.Series:
 
 
 def _between(frame: pd.DataFrame, start: datetime, end: datetime) -> pd.DataFrame:
-    bounds = frame["ordered_at"].searchsorted(pd.DatetimeIndex([start, end]))
+    bounds = frame["ordered_at"].searchsorted(pd.to_datetime([start, end], utc=True))
     return frame.iloc[bounds[0] : bounds[1]]

@@ -100,5 +100,10 @@ def open_shop(settings: Settings) -> Iterator[Shop]:
                 raise ShopUnavailable("another simulator is playing in this shop; wait for it, or stop it first")
             sql.execute(files(__package__).joinpath("schema.sql").read_text(encoding="utf-8"))
         yield Shop(database)
+    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+        raise ShopUnavailable(
+            f"the shop's database went away ({str(error).strip()}); see `lockstep status`, then run `lockstep simulate` "
+            "again: it goes on where it stopped"
+        ) from error
     finally:
         database.close()

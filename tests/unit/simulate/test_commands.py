@@ -1,9 +1,13 @@
 """Bad arguments of `lockstep simulate` are refused with a sentence, before anything is touched."""
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from lockstep.simulate.commands import app
+from lockstep.simulate.commands import simulate
+
+app = typer.Typer()
+app.command()(simulate)
 
 
 @pytest.mark.parametrize(
