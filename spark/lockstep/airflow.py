@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from lockstep.errors import LockstepError
-from lockstep.settings import LOOPBACK, Settings
+from lockstep.settings import Settings
 
 USER = "admin"
 
@@ -106,7 +106,7 @@ def connected(settings: Settings) -> Iterator[Airflow]:
     Raises:
         AirflowRefused: nobody answers there, or the password is another one.
     """
-    with httpx.Client(base_url=f"http://{LOOPBACK}:{settings.airflow_port}", timeout=30) as client:
+    with httpx.Client(base_url=settings.airflow_url, timeout=30) as client:
         password = settings.airflow_password.get_secret_value()
         try:
             answer = client.post("/auth/token", json={"username": USER, "password": password})

@@ -31,7 +31,6 @@ def configuration(settings: Settings) -> dict[str, str]:
     """Airflow's configuration as its own variables; the same in every process, secrets included."""
     jwt = settings.airflow_jwt_secret.get_secret_value()
     where = f"{settings.postgres_user}:{settings.postgres_password.get_secret_value()}@{settings.postgres_host}"
-    address = f"http://{LOOPBACK}:{settings.airflow_port}"
     sections = {
         "CORE": {
             "DAGS_FOLDER": str(PROJECT / "dags"),
@@ -41,7 +40,7 @@ def configuration(settings: Settings) -> dict[str, str]:
             "DAGS_ARE_PAUSED_AT_CREATION": "True",
             "DEFAULT_TIMEZONE": "utc",
             "FERNET_KEY": settings.airflow_fernet_key.get_secret_value(),
-            "EXECUTION_API_SERVER_URL": f"{address}/execution/",
+            "EXECUTION_API_SERVER_URL": f"{settings.airflow_url}/execution/",
             "AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
             "SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
             "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords(settings)),
@@ -51,9 +50,10 @@ def configuration(settings: Settings) -> dict[str, str]:
             "LOAD_DEFAULT_CONNECTIONS": "False",
         },
         "API": {
-            "HOST": LOOPBACK,
+            "HOST": settings.listen,
             "PORT": str(settings.airflow_port),
-            "BASE_URL": address,
+            # As a browser on this machine sees it; tasks take the URL above.
+            "BASE_URL": f"http://{LOOPBACK}:{settings.airflow_port}",
             "WORKERS": "1",
             "SECRET_KEY": hmac.new(jwt.encode(), b"api", hashlib.sha256).hexdigest(),
         },
@@ -119,7 +119,7 @@ def check_migrated(settings: Settings) -> str:
 
 def check(settings: Settings, component: str) -> str:
     """What Airflow's own health page says of ``scheduler``, ``dag_processor``, ``triggerer`` or ``metadatabase``."""
-    url = f"http://{LOOPBACK}:{settings.airflow_port}/api/v2/monitor/health"
+    url = f"{settings.airflow_url}/api/v2/monitor/health"
     try:
         answer = httpx.get(url, timeout=5)
         answer.raise_for_status()
@@ -128,7 +128,9 @@ def check(settings: Settings, component: str) -> str:
     state = answer.json().get(component) or {}
     if state.get("status") != "healthy":
         raise Unhealthy(f"Airflow says that its {component} is {state.get('status') or 'not there'}")
-    return f"{component} is healthy" if component != "metadatabase" else f"UI at http://{LOOPBACK}:{settings.airflow_port}"
+    return (
+        f"{component} is healthy" if component != "metadatabase" else f"UI at http://{LOOPBACK}:{settings.airflow_port}"
+    )
 
 
 def _launch(settings: Settings, arguments: list[str]) -> Launch:

@@ -9,7 +9,7 @@ import httpx
 
 from lockstep.contracts import CONTRACTS
 from lockstep.kafka import java_properties
-from lockstep.settings import LOOPBACK, PROJECT, Settings
+from lockstep.settings import PROJECT, Settings
 from lockstep.stack import jars
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import find_java
@@ -25,9 +25,7 @@ def prepare(settings: Settings) -> None:
     run_dir(settings).mkdir(parents=True, exist_ok=True)
     own = {
         **_secured(settings),
-        "listeners": f"http://{LOOPBACK}:{settings.connect_port}",
-        "rest.advertised.host.name": LOOPBACK,
-        "rest.advertised.port": str(settings.connect_port),
+        "listeners": f"http://{settings.listen}:{settings.connect_port}",
     }
     lines = (f"{name}={value}\n" for name, value in own.items())
     _file(settings).write_text((_INFRA / "worker.properties").read_text() + "\n" + "".join(lines))
@@ -56,14 +54,14 @@ def check(settings: Settings) -> str:
     """The worker answers and, once the connector is registered, the connector and its task run."""
     connectors = _get(settings, "/connectors")
     if CONNECTOR not in connectors:
-        return f"worker at {_url(settings)}, connector {CONNECTOR} not registered"
+        return f"worker at {settings.connect_url}, connector {CONNECTOR} not registered"
     status = _get(settings, f"/connectors/{CONNECTOR}/status")
     states = [status["connector"], *status["tasks"]]
     failed = [state for state in states if state["state"] == "FAILED"]
     if failed:
         cause = failed[0].get("trace", "").splitlines()[:1]
         raise Unhealthy(f"connector {CONNECTOR} has failed: {cause}; see `lockstep logs connect`")
-    return f"worker at {_url(settings)}, connector {CONNECTOR} " + ", ".join(state["state"] for state in states)
+    return f"worker at {settings.connect_url}, connector {CONNECTOR} " + ", ".join(state["state"] for state in states)
 
 
 def connector_config(settings: Settings) -> dict[str, str]:
@@ -82,12 +80,12 @@ def connector_config(settings: Settings) -> dict[str, str]:
 def settle(settings: Settings) -> None:
     """Register the connector, unless it has this configuration already; then it is restarted if it has failed."""
     wanted = connector_config(settings)
-    current = httpx.get(f"{_url(settings)}/connectors/{CONNECTOR}/config", timeout=10)
+    current = httpx.get(f"{settings.connect_url}/connectors/{CONNECTOR}/config", timeout=10)
     kept = {name: value for name, value in current.json().items() if name != "name"} if current.is_success else {}
     if kept != wanted:
-        _expect(httpx.put(f"{_url(settings)}/connectors/{CONNECTOR}/config", json=wanted, timeout=60))
+        _expect(httpx.put(f"{settings.connect_url}/connectors/{CONNECTOR}/config", json=wanted, timeout=60))
         return
-    restart = f"{_url(settings)}/connectors/{CONNECTOR}/restart"
+    restart = f"{settings.connect_url}/connectors/{CONNECTOR}/restart"
     _expect(httpx.post(restart, params={"includeTasks": "true", "onlyFailed": "true"}, timeout=60))
 
 
@@ -101,15 +99,11 @@ def _expect(answer: httpx.Response) -> None:
 
 def _get(settings: Settings, path: str) -> Any:
     try:
-        answer = httpx.get(_url(settings) + path, timeout=5)
+        answer = httpx.get(settings.connect_url + path, timeout=5)
         answer.raise_for_status()
     except httpx.HTTPError as error:
-        raise Unhealthy(f"Kafka Connect at {_url(settings)}{path}: {error}") from error
+        raise Unhealthy(f"Kafka Connect at {settings.connect_url}{path}: {error}") from error
     return answer.json()
-
-
-def _url(settings: Settings) -> str:
-    return f"http://{LOOPBACK}:{settings.connect_port}"
 
 
 def _file(settings: Settings) -> Path:

@@ -11,7 +11,7 @@ import sys
 from lockstep import settings
 from lockstep.stack.errors import StackError
 from lockstep.stack.parts import Launch, inherited
-from lockstep.stack.registry import PARTS
+from lockstep.stack.registry import LAUNCHABLE
 
 
 def become(launch: Launch, env: dict[str, str]) -> None:
@@ -32,7 +32,7 @@ def become(launch: Launch, env: dict[str, str]) -> None:
 def main(name: str) -> None:
     """Start the part of this name with the settings of the environment."""
     found = settings.load()
-    launch = PARTS[name].launch
+    launch = LAUNCHABLE[name].launch
     if launch is None:
         sys.exit(f"{name} is a step of `lockstep up`, not a process.")
     try:

@@ -3,7 +3,7 @@
 import sys
 
 from lockstep.settings import Settings
-from lockstep.stack import airflow, broker, connect, postgres, spark_server
+from lockstep.stack import airflow, broker, connect, postgres, spark_cluster, spark_server
 from lockstep.stack.errors import StackError
 from lockstep.stack.parts import Launch, Part
 
@@ -22,9 +22,11 @@ def _runs(_settings: Settings) -> str:
 LIVE = Part(name="live", check=_runs, launch=_live, needs=("kafka", "spark"), megabytes=300)
 
 PARTS: dict[str, Part] = {
-    part.name: part
-    for part in (postgres.PART, broker.PART, connect.PART, spark_server.PART, *airflow.PARTS, LIVE)
+    part.name: part for part in (postgres.PART, broker.PART, connect.PART, spark_server.PART, *airflow.PARTS, LIVE)
 }
+
+# With those that are no parts of the embedded stack, but of a cluster.
+LAUNCHABLE = PARTS | {part.name: part for part in spark_cluster.PARTS}
 
 
 def select(names: list[str] | None = None) -> list[Part]:

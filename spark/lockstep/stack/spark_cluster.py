@@ -18,7 +18,7 @@ from lockstep.stack import jars
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import SPARK_OPENS, Java, find_java
 from lockstep.stack.parts import Launch, Part
-from lockstep.stack.spark_server import LOGGING
+from lockstep.stack.spark_server import LOGGING, network
 
 # Spark demands it of every executor's JVM, and a trimmed JRE does not start with it.
 _MISSING_MODULE = "--add-modules=jdk.incubator.vector"
@@ -54,11 +54,6 @@ def launch_worker(settings: Settings) -> Launch:
     arguments = ["--webui-port", str(settings.spark_worker_ui_port), "--work-dir", str(work)]
     arguments += ["--memory", settings.spark_executor_memory, settings.spark_master]
     return _launch(settings, "worker.Worker", arguments, "-Dspark.worker.cleanup.enabled=true")
-
-
-def network(settings: Settings) -> dict[str, str]:
-    """Spark's variable that keeps a process on the loopback; without it, Spark takes the machine's own address."""
-    return {"SPARK_LOCAL_IP": LOOPBACK} if settings.listen == LOOPBACK else {}
 
 
 def _launch(settings: Settings, name: str, arguments: list[str], *options: str) -> Launch:

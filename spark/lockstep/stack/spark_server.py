@@ -12,6 +12,12 @@ from lockstep.stack.java import SPARK_OPENS, find_java
 from lockstep.stack.parts import Launch, Part, run_dir
 
 _INFRA = PROJECT / "infra" / "spark"
+LOGGING = f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}"
+
+
+def network(settings: Settings) -> dict[str, str]:
+    """Spark's variable that keeps a process on the loopback; without it, Spark takes the machine's own address."""
+    return {"SPARK_LOCAL_IP": LOOPBACK} if settings.listen == LOOPBACK else {}
 
 
 def configuration(settings: Settings) -> dict[str, str]:
@@ -20,9 +26,10 @@ def configuration(settings: Settings) -> dict[str, str]:
     return {
         "spark.app.name": "lockstep",
         "spark.master": settings.spark_master,
-        "spark.driver.host": LOOPBACK,
-        "spark.driver.bindAddress": LOOPBACK,
-        "spark.connect.grpc.binding.address": LOOPBACK,
+        # Where executors reach the driver: not `listen`, which may stand for all addresses.
+        **({"spark.driver.host": LOOPBACK} if settings.listen == LOOPBACK else {}),
+        "spark.driver.bindAddress": settings.listen,
+        "spark.connect.grpc.binding.address": settings.listen,
         "spark.connect.grpc.binding.port": str(settings.spark_port),
         "spark.ui.port": str(settings.spark_ui_port),
         "spark.port.maxRetries": "0",
@@ -30,6 +37,7 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.ui.retainedJobs": "200",
         "spark.ui.retainedStages": "200",
         "spark.sql.ui.retainedExecutions": "100",
+        "spark.executor.memory": settings.spark_executor_memory,
         "spark.local.dir": str(settings.home / "tmp" / "spark"),
         # The catalog: Delta everywhere, one embedded metastore, which only this process may open.
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -78,7 +86,7 @@ def launch(settings: Settings) -> Launch:
     ours = jars.classpath(settings, "spark")
     argv = [str(java.executable), f"-Xmx{settings.spark_memory}", "-XX:+UseParallelGC", *SPARK_OPENS]
     argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={settings.home / 'tmp' / 'java'}"]
-    argv += [f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}"]
+    argv += [LOGGING]
     argv += [f"-Dderby.stream.error.file={settings.home / 'logs' / 'derby.log'}"]
     argv += ["-cp", ":".join(map(str, [f"{home}/jars/*", *ours])), "org.apache.spark.deploy.SparkSubmit"]
     argv += ["--properties-file", str(_properties(settings))]
@@ -90,11 +98,10 @@ def launch(settings: Settings) -> Launch:
         "SPARK_HOME": str(home),
         "PYSPARK_PYTHON": sys.executable,
         "JAVA_HOME": str(java.home),
-        "SPARK_LOCAL_IP": LOOPBACK,
         # glibc gives each thread an arena of its own, and never much of it back.
         "MALLOC_ARENA_MAX": "2",
     }
-    return Launch(argv, env, settings.home, keep_open=() if held is None else (held,))
+    return Launch(argv, env | network(settings), settings.home, keep_open=() if held is None else (held,))
 
 
 def check(settings: Settings) -> str:
