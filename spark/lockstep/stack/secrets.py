@@ -3,13 +3,14 @@
 import base64
 import os
 import secrets
+from collections.abc import Callable
 
 from dotenv import dotenv_values
 from pydantic import SecretStr
 
 from lockstep.settings import Settings
 
-_MAKERS = {
+_MAKERS: dict[str, Callable[[], str]] = {
     "postgres_password": lambda: secrets.token_urlsafe(24),
     "airflow_password": lambda: secrets.token_urlsafe(12),
     # Fernet wants 32 bytes in URL-safe base64; Airflow's JWT wants 64 bytes or it warns.

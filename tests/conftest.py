@@ -1,0 +1,13 @@
+"""What all tests share: each is marked by the folder that it lies in (``tests/unit`` and so on)."""
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark by folder, so that a test is never in the wrong run for want of a decorator."""
+    for item in items:
+        item.add_marker(Path(item.path).relative_to(TESTS).parts[0])
