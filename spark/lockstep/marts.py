@@ -48,7 +48,7 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
         MartsFailed: names the models and tests, and what they said.
         ValueError: the interval is empty, or its ends are not midnights in UTC.
     """
-    first, last = _days(start, end)
+    first, last = whole_days(start, end)
     record = {
         "writer": "dbt",
         "run_id": run_id,
@@ -67,7 +67,8 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
             spark.conf.unset(_USER_METADATA)
 
 
-def _days(start: datetime, end: datetime) -> tuple[str, str]:
+def whole_days(start: datetime, end: datetime) -> tuple[str, str]:
+    """The first day and the day after the last (ISO dates) of ``[start, end)``, which must be midnights in UTC."""
     ends = [moment.astimezone(UTC) for moment in (start, end)]
     if not ends[0] < ends[1] or any(moment.time().isoformat() != "00:00:00" for moment in ends):
         raise ValueError(f"[{start}, {end}) is not a range of whole days in UTC: give two midnights, the earlier first")

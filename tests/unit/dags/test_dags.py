@@ -1,0 +1,93 @@
+"""The DAGs, as Airflow's own parser sees them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.orchestration import BACKFILL_POOL, LIVE_POOL, POOLS
+from lockstep.settings import PROJECT
+
+TASKS = {
+    "ingest": {"events", "changes", "landed", "complete"},
+    "refine": {"silver", "gate_silver", "gold", "gate_gold", "complete"},
+    "reconcile": {"reconcile"},
+    "rollup_daily": {"rebuild_day"},
+    "maintain": {"maintain"},
+}
+
+
+@pytest.fixture(scope="module")
+def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    home = str(tmp_path_factory.mktemp("airflow"))
+    env = os.environ | {"AIRFLOW_HOME": home, "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+    # In a process of its own: other tests import what a DAG must not.
+    command = [sys.executable, str(Path(__file__).parent / "parse.py"), str(PROJECT / "dags")]
+    output = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    found: dict[str, Any] = json.loads(output.partition("RESULT")[2])
+    return found
+
+
+@pytest.fixture(scope="module")
+def dags(parsed: dict[str, Any]) -> dict[str, Any]:
+    return dict(parsed["dags"])
+
+
+@pytest.fixture(scope="module")
+def tasks(dags: dict[str, Any]) -> Iterator[list[tuple[str, dict[str, Any]]]]:
+    yield [(f"{dag}.{name}", task) for dag, found in dags.items() for name, task in found["tasks"].items()]
+
+
+def test_every_file_is_imported_without_an_error(parsed: dict[str, Any]) -> None:
+    assert parsed["errors"] == {}
+
+
+def test_the_dags_and_their_tasks_are_those_of_the_design(dags: dict[str, Any]) -> None:
+    assert {name: set(dag["tasks"]) for name, dag in dags.items() if name in TASKS} == TASKS
+
+
+def test_parsing_a_dag_imports_nothing_heavy(parsed: dict[str, Any]) -> None:
+    assert parsed["heavy"] == []
+
+
+def test_every_dag_says_what_it_does(dags: dict[str, Any]) -> None:
+    assert [name for name, dag in dags.items() if not (dag["doc"] and dag["description"] and dag["tags"])] == []
+
+
+def test_no_dag_catches_up_by_itself(dags: dict[str, Any]) -> None:
+    assert [name for name, dag in dags.items() if dag["catchup"]] == []
+
+
+def test_every_task_has_an_owner_and_is_tried_again_soon(tasks: list[tuple[str, dict[str, Any]]]) -> None:
+    wrong = [name for name, t in tasks if t["owner"] != "lockstep" or t["retries"] < 3 or not 0 < t["delay"] <= 30]
+    assert wrong == []
+
+
+def test_live_work_and_backfills_have_pools_of_their_own(dags: dict[str, Any]) -> None:
+    pools = {name: {task["pool"] for task in dag["tasks"].values()} for name, dag in dags.items()}
+    assert all(pool in POOLS for found in pools.values() for pool in found)
+    assert pools["ingest"] == pools["refine"] == pools["reconcile"] == {LIVE_POOL}
+    assert pools["rollup_daily"] == {BACKFILL_POOL}
+
+
+def test_gold_comes_only_after_the_gate_on_silver(dags: dict[str, Any]) -> None:
+    tasks = dags["refine"]["tasks"]
+    assert tasks["gate_silver"]["upstream"] == ["silver"]
+    assert tasks["gold"]["upstream"] == ["gate_silver"]
+    assert tasks["gate_gold"]["upstream"] == ["gold"]
+    # A red gate must not end in a green run.
+    assert tasks["complete"]["upstream"] == ["gate_gold", "gate_silver", "gold", "silver"]
+
+
+def test_one_dag_starts_the_next(dags: dict[str, Any]) -> None:
+    assert dags["ingest"]["tasks"]["landed"]["outlets"] == ["lockstep://bronze"]
+    assert dags["refine"]["tasks"]["gate_gold"]["outlets"] == ["lockstep://gold"]
+
+
+def test_a_run_of_rollup_daily_covers_one_day_in_utc(dags: dict[str, Any]) -> None:
+    assert dags["rollup_daily"]["interval"] == ["2026-11-19T00:00:00+00:00", "2026-11-20T00:00:00+00:00"]

@@ -1,0 +1,36 @@
+"""The marts' interval is of whole days in UTC, and the dbt project is known by a digest."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from lockstep import marts
+from lockstep.settings import Settings
+
+DAY = datetime(2026, 11, 20, tzinfo=UTC)
+NEXT = DAY + timedelta(days=1)
+
+
+@pytest.mark.parametrize(("start", "end"), [(DAY, DAY), (NEXT, DAY), (DAY, NEXT - timedelta(hours=3))])
+def test_what_is_not_a_range_of_days_is_refused(start: datetime, end: datetime) -> None:
+    with pytest.raises(ValueError, match="two midnights, the earlier first"):
+        marts.whole_days(start, end)
+
+
+def test_days_are_days_in_utc_wherever_the_caller_is() -> None:
+    here = timezone(timedelta(hours=2))
+    assert marts.whole_days(DAY.astimezone(here), NEXT.astimezone(here)) == ("2026-11-20", "2026-11-21")
+    with pytest.raises(ValueError, match="whole days in UTC"):
+        marts.whole_days(datetime(2026, 11, 20, tzinfo=here), datetime(2026, 11, 21, tzinfo=here))
+
+
+def test_the_digest_changes_with_a_model_and_with_the_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marts, "DBT", tmp_path)
+    (tmp_path / "model.sql").write_text("select 1")
+    settings = Settings(home=tmp_path)
+    first = marts.project_digest(settings)
+    assert first == marts.project_digest(settings)
+    assert first != marts.project_digest(Settings(home=tmp_path / "elsewhere"))
+    (tmp_path / "model.sql").write_text("select 2")
+    assert first != marts.project_digest(settings)
