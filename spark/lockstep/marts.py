@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 
 DBT = PROJECT / "dbt"
 SOURCES = ("silver.orders", "silver.order_lines")
+_MARTS = (
+    "--select",
+    "path:models/marts",
+    "--exclude-resource-type",
+    "unit_test",
+    "--exclude-resource-type",
+    "exposure",
+)
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -62,9 +70,22 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
         _ensure_views(spark, settings, manifest, digest)
         spark.conf.set(_USER_METADATA, json.dumps(record, sort_keys=True))
         try:
-            return _run(manifest, "path:models/marts", "--event-time-start", first, "--event-time-end", last)
+            return _run(manifest, "build", *_MARTS, "--event-time-start", first, "--event-time-end", last)
         finally:
             spark.conf.unset(_USER_METADATA)
+
+
+def unit_tests(spark: "SparkSession", settings: "Settings") -> list[str]:
+    """Run dbt's own unit tests of the models on this session, and name them; silver's tables must exist.
+
+    Raises:
+        MartsFailed: names those that fail, with what they got.
+    """
+    with _dbt_on(spark, settings):
+        digest = project_digest(settings)
+        manifest = _manifest(settings, digest)
+        _ensure_views(spark, settings, manifest, digest)
+        return _run(manifest, "test", "--select", "test_type:unit")
 
 
 def whole_days(start: datetime, end: datetime) -> tuple[str, str]:
@@ -125,19 +146,18 @@ def _ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manife
     ]
     if marker.exists() and all(spark.catalog.tableExists(f"staging.{view}") for view in views):
         return
-    _run(manifest, "path:models/staging path:models/intermediate")
+    _run(manifest, "run", "--select", "path:models/staging", "path:models/intermediate")
     _write(marker, b"")
 
 
-def _run(manifest: "Manifest", select: str, *options: str) -> list[str]:
+def _run(manifest: "Manifest", command: str, *options: str) -> list[str]:
     from dbt.cli.main import dbtRunner
 
-    leave_out = ("--exclude-resource-type", "unit_test", "--exclude-resource-type", "exposure")
-    result = _dbt(dbtRunner(manifest=manifest), "build", "--select", *select.split(), *leave_out, *options)
+    result = _dbt(dbtRunner(manifest=manifest), command, *options)
     results: Any = result.result or ()
     if not result.success:
         wrong = [f"{r.node.name}: {_first_lines(r.message)}" for r in results if r.status in ("error", "fail")]
-        raise MartsFailed("dbt build failed:\n  " + "\n  ".join(wrong or [str(result.exception)]))
+        raise MartsFailed(f"dbt {command} failed:\n  " + "\n  ".join(wrong or [str(result.exception)]))
     return [r.node.name for r in results]
 
 

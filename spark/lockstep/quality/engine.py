@@ -3,13 +3,9 @@
 Importing this module imports great_expectations, which takes seconds: import it inside the function that needs it.
 """
 
-import os
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
-
-# Read when great_expectations is imported.
-os.environ["GX_ANALYTICS_ENABLED"] = "false"
 
 import great_expectations as gx
 from great_expectations.core import ExpectationSuite, ExpectationSuiteValidationResult

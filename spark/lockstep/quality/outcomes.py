@@ -44,7 +44,7 @@ class Outcome:
 
     def __str__(self) -> str:
         verdict = f"FAILED {len(self.failed)} of" if self.failed else "passed"
-        return f"{verdict} {self.checks} checks on {self.rows:,} rows at {self.checked_at.astimezone(UTC):%F %T}"
+        return f"{verdict} {self.checks} checks on {self.rows:,} rows"
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ def outcome(*failed: str) -> Outcome:
 
 
 def test_an_outcome_says_in_one_line_how_it_went() -> None:
-    assert str(outcome()) == "passed 14 checks on 3,253 rows at 2026-11-20 10:00:00"
-    assert str(outcome("no", "neither")) == "FAILED 2 of 14 checks on 3,253 rows at 2026-11-20 10:00:00"
+    assert str(outcome()) == "passed 14 checks on 3,253 rows"
+    assert str(outcome("no", "neither")) == "FAILED 2 of 14 checks on 3,253 rows"
 
 
 def test_nothing_has_passed_before_the_first_gate(settings: Settings) -> None:
