@@ -4,8 +4,8 @@ import sys
 
 import typer
 
-from lockstep.errors import LockstepError
 from lockstep.demo.commands import demo
+from lockstep.errors import LockstepError
 from lockstep.simulate.commands import simulate
 from lockstep.stack import commands as stack
 from lockstep.status.commands import status

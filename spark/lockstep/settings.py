@@ -48,7 +48,7 @@ class Settings(BaseSettings):
     spark_worker_ui_port: int = 8091
     airflow_port: int = 8080
 
-    spark_master: str = Field("local[2]", description="local[n], spark://host:port or another master: where the Spark server runs its jobs")
+    spark_master: str = Field("local[2]", description="local[n], spark://host:port or another: where jobs run")
     spark_memory: str = "2g"
     spark_executor_memory: str = Field("1g", description="of each executor, and what a worker offers")
     kafka_memory: str = "512m"

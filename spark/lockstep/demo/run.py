@@ -106,20 +106,21 @@ class Demo:
 
     def _look(self, airflow: Airflow, played: Played, position: str) -> tuple[Status, list[Fact]]:
         settings, plan = self.stack.settings, played.plan
+        first_day = plan.start.replace(hour=0, minute=0, second=0, microsecond=0)
         status = gather(settings, self.stack)
         self._refuse(airflow, status)
         arrived = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
         if not self._asked and not facts.missing(arrived):
             # The days as of now are complete, so each is rolled up once.
             airflow.unpause(ROLLUP)
-            airflow.backfill(ROLLUP, plan.start, plan.end - timedelta(days=1), BACKFILL_AT_ONCE)
+            airflow.backfill(ROLLUP, first_day, plan.end - timedelta(days=1), BACKFILL_AT_ONCE)
             self._asked = True
         found = [
             *arrived,
             facts.drained(status, "gold"),
             facts.drained(status, "live"),
             *facts.reconciled(status, plan.end),
-            facts.backfilled(airflow, (plan.end - plan.start).days),
+            facts.backfilled(airflow, (plan.end - first_day).days),
         ]
         for fact in found:
             if self._told.get(fact.name) != fact.found:

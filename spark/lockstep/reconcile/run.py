@@ -43,15 +43,20 @@ class Report:
     sample: str | None = None
 
 
-def reconcile(spark: "SparkSession", settings: "Settings", run_id: str) -> list[Report]:
+def reconcile(
+    spark: "SparkSession", settings: "Settings", run_id: str, again_since: datetime | None = None
+) -> list[Report]:
     """Compare each view's windows that closed in both layers since the last run, and record one row a window.
 
     A window that differs is compared again by every run until it no longer does.
+
+    Args:
+        again_since: compare the windows that ended after this instant (UTC) too, although they were compared before.
     """
     if not lake.exists(settings, TABLE):
         lake.create(spark, settings, TABLE, RESULT)
     with lease(settings, TABLE, run_id):
-        return [_reconcile(spark, settings, view, run_id) for view in VIEWS.values()]
+        return [_reconcile(spark, settings, view, run_id, again_since) for view in VIEWS.values()]
 
 
 def closed_until(settings: "Settings", view: View) -> datetime | None:
@@ -67,9 +72,13 @@ def closed_until(settings: "Settings", view: View) -> datetime | None:
     return min(passed) - view.allowed_lateness if len(passed) == len(times) else None
 
 
-def _reconcile(spark: "SparkSession", settings: "Settings", view: View, run_id: str) -> Report:
+def _reconcile(
+    spark: "SparkSession", settings: "Settings", view: View, run_id: str, again_since: datetime | None
+) -> Report:
     before = last(settings, view)
     since = datetime.fromisoformat(before["until"]) if before else BEGINNING
+    if again_since:
+        since = min(since, again_since)
     until = closed_until(settings, view)
     if until is None or until <= since:
         return Report(view.name, "equal", until, 0, 0)

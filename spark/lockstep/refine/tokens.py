@@ -34,4 +34,4 @@ def _tokens(values: pd.Series) -> pd.Series:
 
 def tokenise(column: str) -> "Column":
     """A string column as tokens; null stays null."""
-    return pandas_udf(_tokens, "string")(column)  # type: ignore[no-any-return]
+    return pandas_udf(_tokens, "string")(column)  # type: ignore[call-overload, no-any-return]

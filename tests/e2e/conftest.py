@@ -1,0 +1,70 @@
+"""The whole platform, once: the demo over a few days, with the Spark server, the broker and the scheduler killed in it."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+from rich.console import Console
+from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
+from tests.ports import own_ports
+
+from lockstep import settings as configuration
+from lockstep.demo.run import Demo
+from lockstep.ingest import ledger
+from lockstep.settings import Settings
+from lockstep.stack.stack import Stack
+from lockstep.status.model import Status
+
+DAYS = 3
+
+
+@dataclass
+class Played:
+    """A demo that has reached its verdict. ``killed`` has the processes that were killed on the way, by part."""
+
+    stack: Stack
+    status: Status
+    today: datetime
+    killed: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Settings:
+        return self.stack.settings
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """Run the demo to its end, while somebody kills three of its processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        own_ports(patch, tmp_path_factory.mktemp("demo"))
+        running = Demo(configuration.load(), Console(force_terminal=False, width=140), DAYS)
+        killed: dict[str, int] = {}
+        killer = threading.Thread(target=kill_each, args=(running.stack, killed), daemon=True)
+        killer.start()
+        try:
+            today = datetime.now(UTC)
+            status = running.run()
+            killer.join(timeout=1)
+            yield Played(running.stack, status, today, killed)
+        finally:
+            running.stack.down()
+
+
+def kill_each(stack: Stack, killed: dict[str, int]) -> None:
+    """Kill the scheduler, the broker and the Spark server with data on its way, one after another."""
+    # Each when there is something to lose: a first layer has rows, and the next part is healthy again.
+    wanted: list[tuple[str, Callable[[], object]]] = [
+        ("airflow-scheduler", lambda: ledger.latest(stack.settings, "bronze.page_views")),
+        ("kafka", lambda: ledger.latest(stack.settings, "silver.page_views")),
+        ("spark", lambda: stack.health(["kafka"])["kafka"].healthy),
+    ]
+    for part, ready in wanted:
+        Retrying(stop=stop_after_delay(600), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))(ready)
+        pid = stack.pid(part)
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            killed[part] = pid

@@ -1,0 +1,119 @@
+"""The demo, from nothing running to the verdict, with three of its processes killed on the way."""
+
+import json
+from datetime import UTC
+
+import pandas as pd
+from deltalake import DeltaTable
+from tests.e2e import oracle
+
+from lockstep import lake
+from lockstep.airflow import connected
+from lockstep.contracts import CONTRACTS
+from lockstep.ingest import ledger
+from lockstep.settings import PROJECT
+from lockstep.stack.parts import environment
+
+PARQUET = PROJECT / "spark" / "lockstep" / "simulate" / "data" / "online_retail.parquet"
+
+
+def table(demo, name: str) -> pd.DataFrame:
+    return DeltaTable(lake.path(demo.settings, name)).to_pandas()
+
+
+def test_every_killed_process_runs_again_under_another_pid(demo):
+    assert demo.killed.keys() == {"airflow-scheduler", "kafka", "spark"}
+    now = {part: demo.stack.pid(part) for part in demo.killed}
+    assert all(now[part] and now[part] != old for part, old in demo.killed.items()), (demo.killed, now)
+
+
+def test_every_part_is_healthy_and_the_status_says_that_all_is_right(demo):
+    assert {part: h.state for part, h in demo.stack.health().items() if not h.healthy} == {}
+    assert demo.status.problems == []
+
+
+def test_what_the_broker_acknowledged_is_in_bronze_once_offset_by_offset(demo):
+    for contract in CONTRACTS.values():
+        if contract.kind == "events":
+            sent = {(r["partition"], r["offset"]) for r in oracle.records(demo.settings.home, contract.topic)}
+            stored = table(demo, f"bronze.{contract.name}")
+            found = list(zip(stored["partition"], stored["offset"], strict=True))
+            assert len(found) == len(set(found)), f"{contract.name} has an offset twice"
+            assert set(found) == sent, contract.name
+
+
+def test_the_ledgers_are_whole_chains(demo):
+    for contract in CONTRACTS.values():
+        entries = list(ledger.entries(demo.settings, f"bronze.{contract.name}"))
+        assert list(ledger.problems(reversed(entries))) == []
+
+
+def test_the_sums_add_up_for_every_stream_and_view(demo):
+    for s in demo.status.streams:
+        assert s.bronze == s.silver + s.duplicates + s.quarantined + s.control, s
+    silver = {s.name: s.silver for s in demo.status.streams}
+    for view in demo.status.views:
+        assert silver["page_views"] == view.counted + view.ignored + view.side
+
+
+def test_page_views_per_minute_is_what_the_oracle_counts_in_both_layers(demo):
+    views, fates = oracle.page_views(demo.settings.home)
+    for layer in ("gold", "live"):
+        rows = table(demo, f"{layer}.page_views_per_minute")
+        starts = pd.to_datetime(rows["window_start"], utc=True)
+        found = {(s.to_pydatetime(), p): n for s, p, n in zip(starts, rows["page"], rows["views"], strict=True)}
+        assert found == dict(views), layer
+    stream = next(s for s in demo.status.streams if s.name == "page_views")
+    assert {name: fates.get(name, 0) for name in ("silver", "duplicates", "quarantined", "control")} == {
+        name: getattr(stream, name) for name in ("silver", "duplicates", "quarantined", "control")
+    }
+
+
+def test_poison_and_late_events_were_really_there(demo):
+    _, fates = oracle.page_views(demo.settings.home)
+    assert min(fates["duplicates"], fates["ignored"], fates["control"]) > 0
+    assert sum(s.quarantined for s in demo.status.streams) > 0
+
+
+def test_daily_orders_are_the_figures_of_the_original_file(demo):
+    expected = oracle.daily_orders(PARQUET, 3, demo.today.astimezone(UTC).date())
+    found = table(demo, "marts.daily_orders").sort_values(["day", "country"], ignore_index=True)
+    found["orders"] = found["orders"].astype(int)
+    pd.testing.assert_frame_equal(found[expected.columns.tolist()], expected, check_dtype=False)
+
+
+def test_personal_columns_are_tokens_from_silver_on(demo):
+    users = table(demo, "silver.users")
+    assert users["email"].str.fullmatch("[0-9a-f]{32}").all()
+    assert not users["email"].str.contains("@").any()
+
+
+def test_airflow_has_no_import_errors_and_no_failed_run(demo):
+    with connected(demo.settings) as airflow:
+        assert airflow.import_errors() == {}
+        states = {run.state for dag in airflow.dags() for run in airflow.runs(dag)}
+    assert "failed" not in states
+    assert "success" in states
+
+
+def test_the_gates_passed_and_the_data_docs_can_be_opened(demo):
+    assert demo.status.quality
+    assert all(outcome.startswith("passed") for outcome in demo.status.quality.values())
+    assert (demo.settings.home / "data_docs" / "index.html").stat().st_size > 0
+
+
+def test_no_secret_is_in_a_log_a_configuration_or_an_environment_that_is_handed_on(demo):
+    secrets = [
+        line.partition("=")[2].strip("'\"")
+        for line in demo.settings.secrets_file.read_text().splitlines()
+        if "=" in line
+    ]
+    assert len(secrets) >= 5
+    assert oct(demo.settings.secrets_file.stat().st_mode & 0o777) == "0o600"
+    handed_on = json.dumps(environment(demo.settings))
+    assert [s for s in secrets if s in handed_on] == []
+    for directory in ("logs", "run"):
+        for file in (demo.settings.home / directory).rglob("*"):
+            if file.is_file():
+                text = file.read_text(errors="ignore")
+                assert [file for secret in secrets if secret in text] == []

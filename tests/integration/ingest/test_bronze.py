@@ -1,0 +1,88 @@
+"""Bronze holds what the broker acknowledged, once, and its ledger proves it."""
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from lockstep import control, lake
+from lockstep.errors import LedgerBroken, TopicRecreated
+from lockstep.ingest import ledger
+from lockstep.ingest.bronze import ingest, table_of
+from lockstep.kafka import admin, ensure_topics
+
+
+def offsets(rows):
+    return sorted((row["partition"], row["offset"]) for row in rows)
+
+
+def test_bronze_is_exactly_what_the_broker_acknowledged_in_steps_that_join(spark, settings, stream, shop, rows):
+    for n in range(50):
+        shop.view(f"e{n}", n, user_id=f"u{n % 7}")
+    shop.raw(b"\x00\xff not json", 51)
+    shop.flush()
+    small = settings.model_copy(update={"max_offsets_per_run": 20})
+    sizes = [entry.rows for _ in range(4) if (entry := ingest(spark, small, stream, "run"))]
+    assert sizes == [20, 20, 11]
+    assert offsets(rows(table_of(stream))) == sorted(shop.acknowledged)
+    assert list(ledger.problems(reversed(list(ledger.entries(settings, table_of(stream)))))) == []
+
+
+def test_a_second_run_with_nothing_new_commits_nothing(spark, settings, stream, shop):
+    shop.view("e1", 0)
+    shop.flush()
+    assert ingest(spark, settings, stream, "run") is not None
+    before = len(list(lake.commits(settings, table_of(stream))))
+    assert ingest(spark, settings, stream, "run") is None
+    assert len(list(lake.commits(settings, table_of(stream)))) == before
+
+
+def test_the_raw_bytes_key_headers_and_kafka_time_are_kept(spark, settings, stream, shop, rows):
+    shop.raw(b"\x00\xff", 12.5, key="k")
+    shop.heartbeat(60)
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    found = {row["value"]: row for row in rows(table_of(stream))}
+    assert bytes(found[b"\x00\xff"]["key"]) == b"k"
+    assert found[b"\x00\xff"]["timestamp"] == datetime(2026, 11, 20, 10, 0, 12, 500_000)
+    assert [h["key"] for h in found[None]["headers"]] == ["lockstep-heartbeat"]
+
+
+def test_a_write_that_runs_twice_under_one_transaction_id_is_there_once(spark, settings, stream, shop, rows):
+    shop.view("e1", 0)
+    shop.flush()
+    entry = ingest(spark, settings, stream, "run")
+    again = spark.table(table_of(stream))
+    record = ledger.record("ingest", None, "run", entry.ranges)
+    lake.append(again, settings, table_of(stream), ledger.txn(table_of(stream), record), record)
+    assert len(rows(table_of(stream))) == 1
+
+
+def test_a_newest_commit_that_vanished_stops_the_next_run(spark, settings, stream, shop):
+    for n in range(2):
+        shop.view(f"e{n}", n)
+        shop.flush()
+        ingest(spark, settings, stream, "run")
+    with control.control(settings) as connection:
+        head = control.head(connection, table_of(stream))
+        ahead = replace(head, seq=head.seq + 1)
+        control.advance(connection, table_of(stream), ahead.version, ahead.seq, [])
+    shop.view("e3", 3)
+    shop.flush()
+    with pytest.raises(LedgerBroken, match="newest commit is gone"):
+        ingest(spark, settings, stream, "run")
+
+
+def test_a_recreated_topic_stops_even_when_its_offsets_fit(spark, settings, stream, shop):
+    shop.view("e1", 0)
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    client = admin(settings)
+    client.delete_topics([stream.topic])
+    client.close()
+    ensure_topics(settings, {stream.name: stream})
+    shop.view("e2", 0)
+    shop.view("e3", 0)
+    shop.flush()
+    with pytest.raises(TopicRecreated):
+        ingest(spark, settings, stream, "run")

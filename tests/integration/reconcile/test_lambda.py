@@ -1,0 +1,115 @@
+"""One definition in two layers: the same rows, late ones left out by the same rule, every closed window compared."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.integration.conftest import START
+
+from lockstep import lake
+from lockstep.batch.rollup import rebuild, roll_up
+from lockstep.ingest import ledger
+from lockstep.ingest.bronze import ingest
+from lockstep.ingest.offsets import bounds
+from lockstep.live import query
+from lockstep.reconcile.run import reconcile
+from lockstep.refine.silver import refine
+from lockstep.session import connect
+
+
+def batch(spark, settings, stream, view):
+    ingest(spark, settings, stream, "run")
+    refine(spark, settings, stream, "run")
+    return roll_up(spark, settings, view, "run")
+
+
+def counts(rows):
+    return sorted((f"{r['window_start']:%H:%M}", r["page"], r["views"]) for r in rows)
+
+
+def play(shop):
+    """The worked example tumbling_60s, with duplicates, a late row and poison around it."""
+    for n, second in enumerate([15, 45, 70, 110, 140]):
+        shop.view(f"e{n}", second)
+    shop.view("e1", 45, arrives_after=3)
+    shop.view("too-late", 50, arrives_after=6)
+    shop.view("just-in-time", 50, arrives_after=5)
+    shop.raw(b"{broken", 130)
+    shop.heartbeat(300)
+    shop.flush()
+
+
+ANSWER = [("10:00", "/", 3), ("10:01", "/", 2), ("10:02", "/", 1)]
+
+
+def test_both_layers_give_the_worked_answer_and_reconciliation_says_so(spark, settings, stream, view, shop, rows):
+    play(shop)
+    entry = batch(spark, settings, stream, view)
+    assert entry.counts == {"counted": 6, "ignored": 1, "side": 0}
+    assert counts(rows(f"gold.{view.name}")) == ANSWER
+    with connect(settings, "live") as own:
+        running = query.start(own, settings, view)
+        running.processAllAvailable()
+        running.stop()
+    assert counts(rows(f"live.{view.name}")) == ANSWER
+    assert running.lastProgress is None or all(
+        op["numRowsDroppedByWatermark"] == 0 for op in running.lastProgress["stateOperators"]
+    )
+    report = next(r for r in reconcile(spark, settings, "run") if r.view == view.name)
+    assert (report.verdict, report.windows) == ("equal", 3)
+    assert verdict(spark, settings, view) == ("equal", 0)
+
+
+FAULTS = {
+    "changed": "UPDATE live.{view} SET views = 9 WHERE {window}",
+    "only_batch": "DELETE FROM live.{view} WHERE {window}",
+    "only_live": "DELETE FROM gold.{view} WHERE {window}",
+}
+
+
+@pytest.mark.parametrize("cause", FAULTS)
+def test_a_difference_between_the_layers_is_found_named_and_not_forgotten(
+    cause, spark, settings, stream, view, shop, rows
+):
+    play(shop)
+    batch(spark, settings, stream, view)
+    spark.sql(
+        f"CREATE TABLE live.{view.name} USING delta LOCATION '{lake.path(settings, f'live.{view.name}')}' "
+        f"AS SELECT *, current_timestamp() AS _updated_at FROM gold.{view.name}"
+    )
+    _pretend_the_query_is_done(settings, stream, view)
+    assert verdict(spark, settings, view) == ("equal", 0)
+    fault = FAULTS[cause].format(view=view.name, window="window_start = timestamp '2026-11-20 10:01:00'")
+    spark.sql(fault)
+    assert verdict(spark, settings, view, again_since=START) == ("unexplained", 1)
+    assert verdict(spark, settings, view) == ("unexplained", 1), "it must stay until it is repaired"
+    wrong = [r for r in rows("ops.reconciliation") if r["view"] == view.name and r["verdict"] == "unexplained"]
+    assert {(f"{r['window_start']:%H:%M}", r[cause]) for r in wrong} == {("10:01", 1)}
+    if cause == "only_live":
+        rebuild(spark, settings, view, START, START.replace(hour=11), "repair")
+        assert verdict(spark, settings, view) == ("equal", 0)
+        assert counts(rows(f"gold.{view.name}")) == ANSWER
+
+
+def verdict(spark, settings, view, **options):
+    report = next(r for r in reconcile(spark, settings, "run", **options) if r.view == view.name)
+    return report.verdict, report.unexplained
+
+
+def _pretend_the_query_is_done(settings, stream, view):
+    """Write the two files of a checkpoint that say where the live query is."""
+    place = Path(lake.checkpoint(settings, view.name, ledger.GENERATION))
+    ends = {str(p): last for p, (_, last) in bounds(settings, stream.topic).partitions.items()}
+    for directory, text in {"offsets": json.dumps({stream.topic: ends}), "commits": "{}"}.items():
+        (place / directory).mkdir(parents=True)
+        (place / directory / "0").write_text(f"v1\n{{}}\n{text}")
+
+
+def test_a_rebuild_changes_nothing_when_nothing_changed(spark, settings, stream, view, shop, rows):
+    play(shop)
+    batch(spark, settings, stream, view)
+    before = counts(rows(f"gold.{view.name}"))
+    rebuild(spark, settings, view, START, START.replace(hour=12), "again")
+    assert counts(rows(f"gold.{view.name}")) == before
+    assert lake.latest(settings, f"gold.{view.name}").record["before"]["counted"] == 6
+    assert roll_up(spark, settings, view, "run") is None
