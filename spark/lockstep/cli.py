@@ -6,6 +6,7 @@ import typer
 
 from lockstep.demo.commands import demo
 from lockstep.errors import LockstepError
+from lockstep.ingest import commands as ledger
 from lockstep.simulate.commands import simulate
 from lockstep.stack import commands as stack
 from lockstep.status.commands import status
@@ -14,6 +15,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__d
 app.command()(demo)
 app.command()(simulate)
 app.command()(status)
+app.add_typer(ledger.app, name="ledger")
 app.registered_commands += stack.app.registered_commands
 
 

@@ -1,0 +1,38 @@
+"""Every command of the README does what a newcomer needs it to do: it runs, in the order of the page."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from lockstep.settings import PROJECT
+from lockstep.stack.parts import environment
+
+# The first is the test command itself; the second belongs to a shell, and is done by PATH here.
+NOT_RUN = {"make test", "source .venv/bin/activate"}
+README = (PROJECT / "README.md").read_text()
+
+
+def commands() -> list[str]:
+    """The lines after ``$`` in the console blocks."""
+    blocks = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    lines = [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [line for line in lines if line not in NOT_RUN]
+
+
+def test_every_command_runs_on_the_demo_in_the_order_of_the_page(demo):
+    env = os.environ | environment(demo.settings)
+    env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
+    assert "make demo" in commands()
+    for command in commands():
+        # Only the Spark server of this stack may be killed, whatever else runs on the machine.
+        mine = command.replace("-f SparkConnectServer", f"-f '{demo.settings.home}.*SparkConnectServer'")
+        done = subprocess.run(["bash", "-c", mine], cwd=PROJECT, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+
+
+def test_every_link_and_picture_is_there():
+    targets = re.findall(r"\]\((?!http)([^)]+)\)", README)
+    assert targets
+    assert [target for target in targets if not (PROJECT / target).exists()] == []
