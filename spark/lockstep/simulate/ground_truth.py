@@ -1,13 +1,15 @@
 """What the broker acknowledged, kept outside the platform for the oracle: ``<home>/ground_truth/<topic>.jsonl``.
 
-One line per record, appended when its slice was acknowledged. A killed simulator leaves at most a torn last line and a
-tail that only the broker knows; ``recover`` mends both.
+One line per record, appended when its slice was acknowledged. Three things can set it apart from the log, and each is
+mended from the log: a killed simulator leaves a torn last line, and a tail that only the broker knows; and a broker that
+is killed before it answers may hold a batch twice, of which the client knows one.
 """
 
 import base64
 import json
-from collections.abc import Iterable
-from itertools import groupby
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import kafka
@@ -25,14 +27,58 @@ class TruthMismatch(LockstepError):
     """The file knows records that the topic does not have."""
 
 
-def append(settings: Settings, records: Iterable[Acknowledged]) -> None:
-    """Add acknowledged records to their topics' files."""
-    ordered = sorted(records, key=lambda record: record.topic)
-    for topic, rows in groupby(ordered, key=lambda record: record.topic):
-        path = _path(settings, topic)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write("".join(_line(row) for row in rows))
+class GroundTruth:
+    """The files of some topics, in step with the log.
+
+    Args:
+        topics: those that are written; what the broker has beyond their files is added at once.
+
+    Raises:
+        TruthMismatch: a file is ahead of its topic, so they do not belong together.
+    """
+
+    def __init__(self, settings: Settings, topics: Iterable[str]) -> None:
+        self._settings = settings
+        self._next: dict[tuple[str, int], int] = {}
+        self.recovered = 0
+        for topic in topics:
+            self._recover(topic)
+
+    def add(self, acknowledged: Iterable[Acknowledged]) -> list[Acknowledged]:
+        """Append what was acknowledged, and what the log has between it and what was known.
+
+        Returns:
+            all that was appended.
+        """
+        by_partition = defaultdict(list)
+        for record in acknowledged:
+            by_partition[record.topic, record.partition].append(record)
+        added: list[Acknowledged] = []
+        for (topic, partition), records in by_partition.items():
+            start, end = self._next[topic, partition], max(record.offset for record in records) + 1
+            added += records if len(records) == end - start else _log(self._settings, topic, {partition: (start, end)})
+            self._next[topic, partition] = end
+        append(self._settings, added)
+        return added
+
+    def _recover(self, topic: str) -> None:
+        path = _path(self._settings, topic)
+        _cut_torn_line(path)
+        known = read(self._settings, topic).groupby("partition")["offset"].max().to_dict()
+        behind = {}
+        for partition, (first, end) in _bounds(self._settings, topic).items():
+            start = max(known.get(partition, -1) + 1, first)
+            if start > end:
+                raise TruthMismatch(
+                    f"{path} knows offset {start - 1} of partition {partition}, but the topic {topic} ends at {end}; it "
+                    "belongs to another cluster: `lockstep reset` starts anew"
+                )
+            self._next[topic, partition] = end
+            if start < end:
+                behind[partition] = (start, end)
+        found = list(_log(self._settings, topic, behind))
+        append(self._settings, found)
+        self.recovered += len(found)
 
 
 def read(settings: Settings, topic: str) -> pd.DataFrame:
@@ -52,45 +98,26 @@ def read(settings: Settings, topic: str) -> pd.DataFrame:
     return frame.sort_values(["partition", "offset"], ignore_index=True)
 
 
-def recover(settings: Settings, topics: Iterable[str]) -> int:
-    """Cut torn last lines, and add what the broker has past the last known offsets.
-
-    Returns:
-        how many records were added.
-
-    Raises:
-        TruthMismatch: a file is ahead of its topic, so they do not belong together.
-    """
-    client = consumer(settings)
-    try:
-        return sum(_recover(settings, client, topic) for topic in topics)
-    finally:
-        client.close()
+def _bounds(settings: Settings, topic: str) -> dict[int, tuple[int, int]]:
+    """Per partition the first offset of the log, and the one after the last."""
+    with closing(consumer(settings)) as client:
+        places = [kafka.TopicPartition(topic, number) for number in client.partitions_for_topic(topic) or ()]
+        first, ends = client.beginning_offsets(places), client.end_offsets(places)
+    return {place.partition: (first[place], ends[place]) for place in places}
 
 
-def _recover(settings: Settings, client: kafka.KafkaConsumer, topic: str) -> int:
-    _cut_torn_line(_path(settings, topic))
-    known = read(settings, topic).groupby("partition")["offset"].max().to_dict()
-    partitions = [kafka.TopicPartition(topic, number) for number in client.partitions_for_topic(topic) or ()]
-    first, ends = client.beginning_offsets(partitions), client.end_offsets(partitions)
-    wanted = {place: max(known.get(place.partition, -1) + 1, first[place]) for place in partitions}
-    for place, start in wanted.items():
-        if start > ends[place]:
-            raise TruthMismatch(
-                f"{_path(settings, topic)} knows offset {start - 1} of partition {place.partition}, but the topic "
-                f"{topic} ends at {ends[place]}; it belongs to another cluster: `lockstep reset` starts anew"
-            )
-    behind = [place for place in partitions if wanted[place] < ends[place]]
-    client.assign(behind)
-    for place in behind:
-        client.seek(place, wanted[place])
-    added = 0
-    while any(client.position(place) < ends[place] for place in behind):
-        batches = client.poll(timeout_ms=500)
-        records = [_from_log(record) for batch in batches.values() for record in batch]
-        append(settings, records)
-        added += len(records)
-    return added
+def _log(settings: Settings, topic: str, ranges: dict[int, tuple[int, int]]) -> Iterator[Acknowledged]:
+    """The records that the log has in these ranges ``[start, end)`` of offsets, by partition."""
+    if not ranges:
+        return
+    with closing(consumer(settings)) as client:
+        ends = {kafka.TopicPartition(topic, partition): end for partition, (_, end) in ranges.items()}
+        client.assign(list(ends))
+        for place in ends:
+            client.seek(place, ranges[place.partition][0])
+        while any(client.position(place) < end for place, end in ends.items()):
+            for place, records in client.poll(timeout_ms=500).items():
+                yield from (_from_log(record) for record in records if record.offset < ends[place])
 
 
 def _from_log(record: kafka.consumer.fetcher.ConsumerRecord) -> Acknowledged:
@@ -98,6 +125,18 @@ def _from_log(record: kafka.consumer.fetcher.ConsumerRecord) -> Acknowledged:
     return Acknowledged(
         record.topic, record.partition, record.offset, record.key, record.value, record.timestamp, heartbeat
     )
+
+
+def append(settings: Settings, records: Iterable[Acknowledged]) -> None:
+    """Add records to their topics' files, as they are."""
+    lines = defaultdict(list)
+    for record in records:
+        lines[record.topic].append(_line(record))
+    for topic, written in lines.items():
+        path = _path(settings, topic)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write("".join(written))
 
 
 def _cut_torn_line(path: Path) -> None:

@@ -7,6 +7,7 @@ like any other.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,8 +16,9 @@ from lockstep.contracts import CONTRACTS
 from lockstep.errors import LockstepError
 from lockstep.kafka import ensure_topics
 from lockstep.settings import Settings
-from lockstep.simulate import ground_truth, retail
+from lockstep.simulate import retail
 from lockstep.simulate.disturb import Record
+from lockstep.simulate.ground_truth import GroundTruth
 from lockstep.simulate.plan import Amounts, Plan
 from lockstep.simulate.producer import BulkSender, Sender, heartbeats
 from lockstep.simulate.shop import Progress, Shop, open_shop
@@ -77,41 +79,54 @@ def play(
         history = retail.tables(raw, plan.shift_weeks)
         ensure_topics(settings)
         progress = progress or shop.begin(plan, history)
-        ground_truth.recover(settings, EVENT_TOPICS)
-        sender = make_sender(settings)
-        try:
-            yield from _play(settings, shop, progress, history, sender, width, speed)
-        finally:
-            sender.close()
+        run = _Run(shop, Traffic(progress.plan, history), GroundTruth(settings, EVENT_TOPICS), progress)
+        with closing(make_sender(settings)) as sender:
+            for start, end in run.slices(width, speed):
+                yield run.play(history, sender, start, end)
+        # kafka-python refuses a record without key and value, so the heartbeats always go through librdkafka.
+        with closing(BulkSender(settings)) as sender:
+            yield run.end(sender)
 
 
-def _play(
-    settings: Settings,
-    shop: Shop,
-    progress: Progress,
-    history: retail.Retail,
-    sender: Sender,
-    width: timedelta,
-    speed: float | None,
-) -> Iterator[Played]:
-    plan = progress.plan
-    played = Played(plan, progress.traffic_until)
-    traffic = Traffic(plan, history)
-    began, first = time.monotonic(), played.until
-    for start, end in slices(played.until, plan.end, width):
-        if speed is not None:
-            # Waiting for the simulated clock is the purpose here: nothing else could be awaited.
-            time.sleep(max(0.0, began + (end - first).total_seconds() / speed - time.monotonic()))
-        if progress.orders_until < end:
-            played.order_lines += shop.write(plan, history, max(start, progress.orders_until), end)
-        _send(settings, sender, traffic.between(start, end), played)
-        shop.traffic_sent(end)
+class _Run:
+    """One run of a play, from where the last one stopped."""
+
+    def __init__(self, shop: Shop, traffic: Traffic, truth: GroundTruth, progress: Progress) -> None:
+        self._shop, self._traffic, self._truth = shop, traffic, truth
+        self._orders_until = progress.orders_until
+        self._played = Played(progress.plan, progress.traffic_until)
+
+    def slices(self, width: timedelta, speed: float | None) -> Iterator[tuple[datetime, datetime]]:
+        """The slices that are left, each when its time has come."""
+        began, first = time.monotonic(), self._played.until
+        for start, end in slices(first, self._played.plan.end, width):
+            if speed is not None:
+                # Waiting for the simulated clock is the purpose here: nothing else could be awaited.
+                time.sleep(max(0.0, began + (end - first).total_seconds() / speed - time.monotonic()))
+            yield start, end
+
+    def play(self, history: retail.Retail, sender: Sender, start: datetime, end: datetime) -> Played:
+        """Play one slice. Its orders may have been written by a run that was killed before its traffic was sent."""
+        played = self._played
+        if self._orders_until < end:
+            played.order_lines += self._shop.write(played.plan, history, max(start, self._orders_until), end)
+        self._send(sender, self._traffic.between(start, end))
+        self._shop.traffic_sent(end)
         played.until = end
-        yield played
-    _end(settings, played)
-    shop.traffic_sent(plan.end, finished=True)
-    played.finished = True
-    yield played
+        return played
+
+    def end(self, sender: Sender) -> Played:
+        """Say in every partition that the log has passed the play's end."""
+        played = self._played
+        self._send(sender, heartbeats(EVENT_TOPICS, milliseconds(played.plan.end + HEARTBEAT_AFTER)))
+        self._shop.traffic_sent(played.plan.end, finished=True)
+        played.finished = True
+        return played
+
+    def _send(self, sender: Sender, records: list[Record]) -> None:
+        if records:
+            known = self._truth.add(sender.send(records))
+            self._played.records.update(record.topic for record in known)
 
 
 def slices(start: datetime, end: datetime, width: timedelta) -> Iterator[tuple[datetime, datetime]]:
@@ -121,23 +136,6 @@ def slices(start: datetime, end: datetime, width: timedelta) -> Iterator[tuple[d
         following = min(start + width - (start - epoch) % width, end)
         yield start, following
         start = following
-
-
-def _send(settings: Settings, sender: Sender, records: list[Record], played: Played) -> None:
-    if records:
-        acknowledged = sender.send(records)
-        ground_truth.append(settings, acknowledged)
-        played.records.update(record.topic for record in acknowledged)
-
-
-def _end(settings: Settings, played: Played) -> None:
-    # kafka-python refuses a record without key and value, so the heartbeats always go through librdkafka.
-    sender = BulkSender(settings)
-    try:
-        at = milliseconds(played.plan.end + HEARTBEAT_AFTER)
-        _send(settings, sender, heartbeats(EVENT_TOPICS, at), played)
-    finally:
-        sender.close()
 
 
 def _plan(raw: Any, wanted: dict[str, Any]) -> Plan:

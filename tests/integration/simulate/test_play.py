@@ -2,6 +2,8 @@
 
 import itertools
 import json
+from contextlib import closing
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from lockstep.kafka import KafkaUnavailable, admin, consumer, ensure_topics
 from lockstep.settings import Settings
 from lockstep.simulate import ground_truth, retail
 from lockstep.simulate.disturb import Record
+from lockstep.simulate.ground_truth import GroundTruth, TruthMismatch
 from lockstep.simulate.play import EVENT_TOPICS, HEARTBEAT_AFTER, AnotherPlay, Played, play
 from lockstep.simulate.producer import BulkSender, KafkaPythonSender, NotAcknowledged
 from lockstep.simulate.shop import ShopUnavailable, open_shop
@@ -181,19 +184,29 @@ def test_a_torn_ground_truth_is_mended_from_the_log(shop: Settings, truth: Path)
     whole = ground_truth.read(shop, "clicks")
     text = path.read_bytes()
     path.write_bytes(text[: len(text) // 2])
-    added = ground_truth.recover(shop, EVENT_TOPICS)
-    assert added > 0
+    assert GroundTruth(shop, EVENT_TOPICS).recovered > 0
     pd.testing.assert_frame_equal(ground_truth.read(shop, "clicks"), whole)
-    assert ground_truth.recover(shop, EVENT_TOPICS) == 0
+    assert GroundTruth(shop, EVENT_TOPICS).recovered == 0
 
 
 def test_a_ground_truth_of_another_cluster_is_refused(shop: Settings, truth: Path) -> None:
     path = truth / "logins.jsonl"
     text = path.read_text()
     path.write_text(text + json.dumps(json.loads(text.splitlines()[0]) | {"offset": 10_000_000}) + "\n")
-    with pytest.raises(ground_truth.TruthMismatch, match=r"logins\.jsonl knows offset 10000000"):
-        ground_truth.recover(shop, ["logins"])
+    with pytest.raises(TruthMismatch, match=r"logins\.jsonl knows offset 10000000"):
+        GroundTruth(shop, ["logins"])
     path.write_text(text)
+
+
+def test_a_batch_that_the_broker_has_twice_is_in_the_ground_truth_twice(shop: Settings) -> None:
+    ensure_topics(shop, {"scratch": replace(CONTRACTS["clicks"], topic="scratch")})
+    truth = GroundTruth(shop, ["scratch"])
+    batch = [Record("scratch", b"1", b"%d" % number, 1_790_000_000_000) for number in range(3)]
+    with closing(BulkSender(shop)) as sender:
+        sender.send(batch)
+        known_to_the_client = sender.send(batch)
+    assert [record.value for record in truth.add(known_to_the_client)] == [b"0", b"1", b"2"] * 2
+    assert GroundTruth(shop, ["scratch"]).recovered == 0
 
 
 @pytest.mark.parametrize("client", [KafkaPythonSender, BulkSender])
