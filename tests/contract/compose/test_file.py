@@ -1,0 +1,94 @@
+"""The Compose file and the image are sound in themselves: valid, pinned, without secrets, and of paths that exist."""
+
+import re
+import subprocess
+import sys
+from fnmatch import fnmatch
+from typing import Any
+
+import pytest
+
+from lockstep.settings import PROJECT, Settings
+
+from .conftest import SECRETS, VARIABLE, fill_in
+
+PINNED = re.compile(r"[\w./-]+:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}")
+SECRET_FIELDS = {
+    f"LOCKSTEP_{name.upper()}" for name, field in Settings.model_fields.items() if "Secret" in str(field.annotation)
+}
+
+
+def test_it_follows_the_compose_specification() -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run([*command, PROJECT / "docker-compose.yml"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_images_are_pinned_by_version_and_digest(services: dict[str, Any], dockerfile: str) -> None:
+    bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
+    pulled = [service["image"] for service in services.values() if "build" not in service]
+    assert len(pulled) == 2
+    assert len(bases) == 1
+    assert all(PINNED.fullmatch(image) for image in [*bases, *pulled])
+    assert f"python:{sys.version_info.major}.{sys.version_info.minor}." in bases[0]
+
+
+def test_our_image_has_the_version_of_the_package(services: dict[str, Any]) -> None:
+    from lockstep import __version__
+
+    assert {s["image"] for s in services.values() if "build" in s} == {f"lockstep:{__version__}"}
+
+
+@pytest.mark.parametrize("name", sorted(SECRETS))
+def test_a_missing_secret_is_told_by_name_and_what_to_do(source: str, name: str) -> None:
+    with pytest.raises(LookupError, match=rf"{name}: set it in \.env \(see \.env\.example\)"):
+        fill_in(source, {key: value for key, value in SECRETS.items() if key != name})
+
+
+def test_every_secret_of_the_settings_is_asked_for_and_none_is_in_a_file(source: str, dockerfile: str) -> None:
+    assert set(SECRETS) == SECRET_FIELDS
+    for line in source.splitlines():
+        key, _, value = line.strip().partition(": ")
+        if key in SECRET_FIELDS or "PASSWORD" in key:
+            found = VARIABLE.fullmatch(value)
+            assert found and found["kind"] == "?" and found["name"] in SECRET_FIELDS, line
+    assert not any(name in dockerfile for name in SECRET_FIELDS)
+
+
+def test_every_path_exists_and_every_volume_is_declared(compose: dict[str, Any]) -> None:
+    used = set()
+    for service in compose["services"].values():
+        if "build" in service:
+            assert (PROJECT / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+        for volume in service.get("volumes", []):
+            what = volume.split(":")[0]
+            if what.startswith("."):
+                assert (PROJECT / what).is_file(), volume
+                assert volume.endswith(":ro"), volume
+            else:
+                used.add(what)
+    assert used == set(compose["volumes"])
+
+
+def test_the_image_is_made_of_paths_that_exist_and_that_docker_is_given(dockerfile: str) -> None:
+    rules = [line for line in (PROJECT / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+    given = {rule[1:] for rule in rules if rule.startswith("!")}
+    assert rules[0] == "*"
+    assert all((PROJECT / path).exists() for path in given)
+    copied = [path for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE) for path in line.split()[:-1]]
+    assert len(copied) > 10
+    for path in copied:
+        assert (PROJECT / path).exists(), path
+        assert path.split("/")[0] in given, path
+    assert not any(fnmatch(".env", rule) for rule in given)
+
+
+def test_a_volume_that_an_unprivileged_process_writes_to_is_made_for_it(
+    compose: dict[str, Any], dockerfile: str
+) -> None:
+    user = re.findall(r"^USER (\w+)$", dockerfile, re.MULTILINE)
+    owned = re.search(r"chown (\w+) (.*)$", dockerfile, re.MULTILINE)
+    assert user and owned and owned[1] == user[-1] != "root"
+    ours = [service for service in compose["services"].values() if "build" in service]
+    targets = {volume.split(":")[1] for service in ours for volume in service.get("volumes", [])}
+    assert targets == set(owned[2].split())
