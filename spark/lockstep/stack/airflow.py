@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +16,7 @@ import httpx
 from psycopg2 import sql
 
 from lockstep.settings import LOOPBACK, PROJECT, Settings
-from lockstep.stack import postgres
+from lockstep.stack import net, postgres
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.parts import Launch, Part, inherited, log_file
 
@@ -117,20 +118,34 @@ def check_migrated(settings: Settings) -> str:
     return f"metadata of Airflow {found}"
 
 
+def check_api(settings: Settings) -> str:
+    """The API server answers, and reaches its database."""
+    _state(settings, "metadatabase")
+    return f"UI at {settings.airflow_url}"
+
+
 def check(settings: Settings, component: str) -> str:
-    """What Airflow's own health page says of ``scheduler``, ``dag_processor``, ``triggerer`` or ``metadatabase``."""
+    """What Airflow's own health page says of the ``scheduler``, ``dag_processor`` or ``triggerer``."""
+    _state(settings, component)
+    return f"{component} is healthy"
+
+
+def beat(settings: Settings, component: str) -> datetime:
+    """When the component last wrote its heartbeat."""
+    return datetime.fromisoformat(_state(settings, component)[f"latest_{component}_heartbeat"])
+
+
+def _state(settings: Settings, component: str) -> dict[str, str]:
     url = f"{settings.airflow_url}/api/v2/monitor/health"
     try:
-        answer = httpx.get(url, timeout=5)
+        answer = net.http().get(url)
         answer.raise_for_status()
     except httpx.HTTPError as error:
         raise Unhealthy(f"Airflow's health page {url}: {error}") from error
-    state = answer.json().get(component) or {}
+    state: dict[str, str] = answer.json().get(component) or {}
     if state.get("status") != "healthy":
         raise Unhealthy(f"Airflow says that its {component} is {state.get('status') or 'not there'}")
-    return (
-        f"{component} is healthy" if component != "metadatabase" else f"UI at http://{LOOPBACK}:{settings.airflow_port}"
-    )
+    return state
 
 
 def _launch(settings: Settings, arguments: list[str]) -> Launch:
@@ -142,14 +157,14 @@ def _passwords(settings: Settings) -> Path:
     return airflow_home(settings) / "passwords.json"
 
 
-def _part(name: str, arguments: list[str], component: str, megabytes: int, ports: tuple[str, ...] = ()) -> Part:
+def _process(name: str, arguments: list[str], component: str, megabytes: int) -> Part:
     return Part(
         name=name,
         check=partial(check, component=component),
+        beat=partial(beat, component=component),
         launch=_launcher(arguments),
         needs=("airflow-migrate",),
         prepare=prepare,
-        ports=ports,
         megabytes=megabytes,
     )
 
@@ -163,9 +178,17 @@ _COMMAND = [sys.executable, "-m", "airflow"]
 
 PARTS = (
     Part(name="airflow-migrate", check=check_migrated, needs=("postgres",), prepare=migrate),
-    _part("airflow-api-server", ["api-server"], "metadatabase", 600, ("airflow_port",)),
+    Part(
+        name="airflow-api-server",
+        check=check_api,
+        launch=_launcher(["api-server"]),
+        needs=("airflow-migrate",),
+        prepare=prepare,
+        ports=("airflow_port",),
+        megabytes=600,
+    ),
     # Logs are read from the disk that all processes share; their own log servers would need fixed ports.
-    _part("airflow-scheduler", ["scheduler", "--skip-serve-logs"], "scheduler", 900),
-    _part("airflow-dag-processor", ["dag-processor"], "dag_processor", 500),
-    _part("airflow-triggerer", ["triggerer", "--skip-serve-logs"], "triggerer", 400),
+    _process("airflow-scheduler", ["scheduler", "--skip-serve-logs"], "scheduler", 900),
+    _process("airflow-dag-processor", ["dag-processor"], "dag_processor", 500),
+    _process("airflow-triggerer", ["triggerer", "--skip-serve-logs"], "triggerer", 400),
 )

@@ -10,7 +10,7 @@ import httpx
 from lockstep.contracts import CONTRACTS
 from lockstep.kafka import java_properties
 from lockstep.settings import PROJECT, Settings
-from lockstep.stack import jars
+from lockstep.stack import jars, net
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import find_java
 from lockstep.stack.parts import Launch, Part, run_dir
@@ -50,18 +50,24 @@ def launch(settings: Settings) -> Launch:
     return Launch([*argv, "org.apache.kafka.connect.cli.ConnectDistributed", str(_file(settings))], env, settings.home)
 
 
+def answers(settings: Settings) -> str:
+    """The worker answers."""
+    _get(settings, "/connectors")
+    return f"worker at {settings.connect_url}"
+
+
 def check(settings: Settings) -> str:
-    """The worker answers and, once the connector is registered, the connector and its task run."""
-    connectors = _get(settings, "/connectors")
-    if CONNECTOR not in connectors:
-        return f"worker at {settings.connect_url}, connector {CONNECTOR} not registered"
+    """The worker answers, and the connector and its task run."""
+    if CONNECTOR not in _get(settings, "/connectors"):
+        raise Unhealthy(f"Kafka Connect at {settings.connect_url} has no connector {CONNECTOR}; `lockstep up connect`")
     status = _get(settings, f"/connectors/{CONNECTOR}/status")
     states = [status["connector"], *status["tasks"]]
-    failed = [state for state in states if state["state"] == "FAILED"]
-    if failed:
-        cause = failed[0].get("trace", "").splitlines()[:1]
-        raise Unhealthy(f"connector {CONNECTOR} has failed: {cause}; see `lockstep logs connect`")
-    return f"worker at {settings.connect_url}, connector {CONNECTOR} " + ", ".join(state["state"] for state in states)
+    idle = [state for state in states if state["state"] != "RUNNING"]
+    if idle or not status["tasks"]:
+        cause = "".join(state.get("trace", "").partition("\n")[0] for state in idle)
+        named = ", ".join(state["state"] for state in states)
+        raise Unhealthy(f"connector {CONNECTOR} is {named} {cause}".rstrip() + "; `lockstep up connect` restarts it")
+    return f"worker at {settings.connect_url}, connector {CONNECTOR} runs"
 
 
 def connector_config(settings: Settings) -> dict[str, str]:
@@ -80,13 +86,13 @@ def connector_config(settings: Settings) -> dict[str, str]:
 def settle(settings: Settings) -> None:
     """Register the connector, unless it has this configuration already; then it is restarted if it has failed."""
     wanted = connector_config(settings)
-    current = httpx.get(f"{settings.connect_url}/connectors/{CONNECTOR}/config", timeout=10)
+    current = net.http().get(f"{settings.connect_url}/connectors/{CONNECTOR}/config")
     kept = {name: value for name, value in current.json().items() if name != "name"} if current.is_success else {}
     if kept != wanted:
-        _expect(httpx.put(f"{settings.connect_url}/connectors/{CONNECTOR}/config", json=wanted, timeout=60))
+        _expect(net.http().put(f"{settings.connect_url}/connectors/{CONNECTOR}/config", json=wanted, timeout=60))
         return
     restart = f"{settings.connect_url}/connectors/{CONNECTOR}/restart"
-    _expect(httpx.post(restart, params={"includeTasks": "true", "onlyFailed": "true"}, timeout=60))
+    _expect(net.http().post(restart, params={"includeTasks": "true", "onlyFailed": "true"}, timeout=60))
 
 
 def _expect(answer: httpx.Response) -> None:
@@ -99,7 +105,7 @@ def _expect(answer: httpx.Response) -> None:
 
 def _get(settings: Settings, path: str) -> Any:
     try:
-        answer = httpx.get(settings.connect_url + path, timeout=5)
+        answer = net.http().get(settings.connect_url + path)
         answer.raise_for_status()
     except httpx.HTTPError as error:
         raise Unhealthy(f"Kafka Connect at {settings.connect_url}{path}: {error}") from error
@@ -113,6 +119,7 @@ def _file(settings: Settings) -> Path:
 PART = Part(
     name="connect",
     check=check,
+    answers=answers,
     launch=launch,
     needs=("postgres", "kafka"),
     prepare=prepare,

@@ -1,7 +1,9 @@
 """Who listens where."""
 
 import socket
+from functools import cache
 
+import httpx
 import psutil
 
 from lockstep.settings import LOOPBACK
@@ -18,6 +20,15 @@ def reach(host: str, port: int, timeout: float = 2.0) -> None:
         socket.create_connection((host, port), timeout).close()
     except OSError as error:
         raise Unhealthy(f"nothing answers at {host}:{port} ({error})") from error
+
+
+@cache
+def http() -> httpx.Client:
+    """The client of the parts' own pages: one for all, as each that is made reads the certificates anew.
+
+    A proxy of the environment is passed by: it does not lead to a loopback.
+    """
+    return httpx.Client(timeout=10, trust_env=False)
 
 
 def can_bind(port: int) -> bool:

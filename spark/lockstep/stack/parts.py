@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -39,7 +40,10 @@ class Part:
     Args:
         needs: the parts that must be healthy before this one starts.
         check: answers what it found, or raises ``Unhealthy``.
+        beat: when it last reported that it lives, for a part that is asked through another: a report from before its
+            start is its forerunner's.
         launch: the process; a part without one is a step, such as a migration.
+        answers: what must hold before it can be settled, where ``check`` asks for more.
         prepare: what must exist before the start.
         settle: what is done once it is healthy.
         ports: the settings that hold the ports it listens on.
@@ -51,6 +55,8 @@ class Part:
     name: str
     check: Callable[[Settings], str]
     launch: Callable[[Settings], Launch] | None = None
+    beat: Callable[[Settings], datetime] | None = None
+    answers: Callable[[Settings], str] | None = None
     needs: tuple[str, ...] = ()
     prepare: Callable[[Settings], None] = nothing
     settle: Callable[[Settings], None] = nothing

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from threading import Event
 
 from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
@@ -17,7 +18,9 @@ from lockstep.stack.supervisor import Process, Supervisor
 
 # Airflow on two busy cores is the slowest; a healthy start takes a third of it.
 PATIENCE = 240.0
+STOPPED = Process("STOPPED")
 Say = Callable[[str], None]
+Check = Callable[[Settings], str]
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,16 @@ class Stack:
             raise error
 
     def down(self, say: Say = print) -> None:
-        """Stop everything, those that need others first; data stays."""
+        """Stop everything, each part after those that need it; data stays."""
         running = self.supervisor.processes()
-        for part in reversed(select()):
-            if part.launch and running.get(part.name, Process("STOPPED")).pid:
-                say(f"{part.name}: stopping")
-                self.supervisor.stop(part.name)
+        parts = [part for part in reversed(select()) if running.get(part.name, STOPPED).pid]
+        with ThreadPoolExecutor(max(len(parts), 1)) as threads:
+            stopped: dict[str, Future[None]] = {}
+            for part in parts:
+                waiting = [future for name, future in stopped.items() if part.name in _all_needs(PARTS[name])]
+                stopped[part.name] = threads.submit(self._bring_down, part, waiting, say)
+        for future in stopped.values():
+            future.result()
         self.supervisor.shutdown()
 
     def stop(self, name: str) -> None:
@@ -117,6 +124,11 @@ class Stack:
             raise self._failed(PARTS[name], f"is {last.state} after {patience:.0f} s: {last.detail}") from None
         return found
 
+    def _bring_down(self, part: Part, waiting: list[Future[None]], say: Say) -> None:
+        wait(waiting)
+        self.supervisor.stop(part.name)
+        say(f"{part.name}: stopped")
+
     def _bring_up(self, part: Part, waiting: list[Future[None]], given_up: Event, began: float, say: Say) -> None:
         for needed in waiting:
             if needed.exception():
@@ -137,14 +149,16 @@ class Stack:
         if not self.pid(part.name):
             part.prepare(self.settings)
             self.supervisor.start(part.name)
-        answer = self._await(part, given_up)
+        answer = self._await(part, part.answers or part.check, given_up)
+        if given_up.is_set():
+            return answer
         part.settle(self.settings)
-        return answer
+        return self._await(part, part.check, given_up) if part.answers else answer
 
-    def _await(self, part: Part, given_up: Event) -> str:
+    def _await(self, part: Part, check: Check, given_up: Event) -> str:
         attempts = Retrying(
             stop=stop_after_delay(PATIENCE),
-            wait=wait_fixed(0.3),
+            wait=wait_fixed(0.5),
             retry=retry_if_exception_type(Unhealthy),
             reraise=True,
         )
@@ -157,12 +171,18 @@ class Stack:
                 raise self._failed(part, f"does not stay up ({process.detail})")
             if process.state != "RUNNING":
                 raise Unhealthy(f"its process is {process.state}")
-            return part.check(self.settings)
+            return self._ask(part, check, process)
 
         try:
             return attempts(healthy)
         except Unhealthy as error:
             raise self._failed(part, f"is not healthy after {PATIENCE:.0f} s: {error}") from error
+
+    def _ask(self, part: Part, check: Check, process: Process) -> str:
+        answer = check(self.settings)
+        if part.beat and part.beat(self.settings) < process.started:
+            raise Unhealthy(f"{part.name} has not reported since its start")
+        return answer
 
     def _failed(self, part: Part, how: str) -> StackError:
         log = log_file(self.settings, part.name)
@@ -175,10 +195,14 @@ class Stack:
             return Health(False, "stopped", "not running")
         if process.state in ("FATAL", "EXITED", "UNKNOWN"):
             return Health(False, "failed", process.detail)
-        pid, uptime = process.pid or None, process.uptime
+        pid, uptime = process.pid or None, int((datetime.now(UTC) - process.started).total_seconds())
         if process.state != "RUNNING":
             return Health(False, "starting", process.detail or process.state.lower(), pid, uptime)
         try:
-            return Health(True, "healthy", part.check(self.settings), pid, uptime)
+            return Health(True, "healthy", self._ask(part, part.check, process), pid, uptime)
         except Unhealthy as error:
             return Health(False, "unhealthy", str(error), pid, uptime)
+
+
+def _all_needs(part: Part) -> set[str]:
+    return {name for needed in part.needs for name in (needed, *_all_needs(PARTS[needed]))}

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,16 +22,17 @@ from lockstep.stack.parts import Part, inherited, log_file, run_dir
 
 # The kernel's limit on the path of a Unix socket, with room for the suffix that supervisord binds under at first.
 _LONGEST_SOCKET = 90
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _DIED = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError)
 
 
 @dataclass(frozen=True)
 class Process:
-    """What supervisord knows of a part: its state's name, its pid (0 when it has none) and how long it runs (s)."""
+    """What supervisord knows of a part: its state's name, its pid (0 when it has none) and since when it runs (UTC)."""
 
     state: str
     pid: int = 0
-    uptime: int = 0
+    started: datetime = _NEVER
     detail: str = ""
 
 
@@ -101,7 +103,7 @@ class Supervisor:
         except _DIED:
             return {}
         return {
-            info["name"]: Process(info["statename"], info["pid"], info["now"] - info["start"], info["description"])
+            info["name"]: Process(info["statename"], info["pid"], datetime.fromtimestamp(info["start"], UTC), info["description"])
             for info in found
         }
 
