@@ -8,13 +8,15 @@ import logging
 import signal
 import sys
 import threading
+import time
 import uuid
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tenacity import before_sleep_log, retry, stop_after_attempt, wait_exponential
-
 from lockstep import settings
+from lockstep.contracts import CONTRACTS
+from lockstep.ingest.offsets import existing_bounds
 from lockstep.live import query
 from lockstep.session import connect
 from lockstep.views import VIEWS, View
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lockstep.live")
 POLL_SECONDS = 2
+LONGEST_PAUSE_SECONDS = 30.0
 
 
 def session_of(config: "Settings", view: View) -> str:
@@ -44,40 +47,55 @@ def adopt_or_start(spark: "SparkSession", config: "Settings", view: View) -> "St
     return query.start(spark, config, view)
 
 
-class Service:
-    """Runs the queries until it is told to stop.
+@dataclass
+class Kept:
+    """One view's query, and how often in a row it has failed; it is tried again after ever longer pauses."""
 
-    A query that fails is started again with backoff, without touching the others. An error that does not come from a
-    query (the server is gone) ends the process.
-    """
+    view: View
+    spark: "SparkSession"
+    running: "StreamingQuery | None" = None
+    failures: int = 0
+    retry_at: float = 0.0
 
-    def __init__(self, config: "Settings", stopping: threading.Event) -> None:
-        self.config = config
-        self.stopping = stopping
+    def look(self, config: "Settings", now: float) -> None:
+        """Start the query when it does not run and its time has come; tell why it stopped.
 
-    def run(self) -> None:
-        with ExitStack() as stack:
-            sessions = {
-                view: stack.enter_context(connect(self.config, "live", session_of(self.config, view)))
-                for view in VIEWS.values()
-            }
-            queries = {view: self._start(spark, view) for view, spark in sessions.items()}
-            while not self.stopping.wait(POLL_SECONDS):
-                for view, spark in sessions.items():
-                    if not queries[view].isActive:
-                        log.error("%s: stopped: %s", view.name, queries[view].exception())
-                        queries[view] = self._start(spark, view)
-            for running in queries.values():
-                running.stop()
+        An error that does not come from the query, such as a server that is gone, is raised.
+        """
+        if self.running is not None and self.running.isActive:
+            self.failures = 0
+            return
+        if self.running is not None:
+            self._failed(self.running.exception(), now)
+            self.running = None
+        topic = CONTRACTS[self.view.input].topic
+        if now < self.retry_at:
+            return
+        if topic not in existing_bounds(config, [topic]):
+            self._failed(f"the topic {topic} does not exist yet", now)
+            return
+        self.running = adopt_or_start(self.spark, config, self.view)
 
-    def _start(self, spark: "SparkSession", view: View) -> "StreamingQuery":
-        attempt = retry(
-            wait=wait_exponential(max=30),
-            stop=stop_after_attempt(5),
-            before_sleep=before_sleep_log(log, logging.WARNING),
-            reraise=True,
-        )
-        return attempt(adopt_or_start)(spark, self.config, view)
+    def _failed(self, reason: object, now: float) -> None:
+        pause = min(2.0**self.failures, LONGEST_PAUSE_SECONDS)
+        self.failures, self.retry_at = self.failures + 1, now + pause
+        log.error("%s: %s; next try in %.0f s", self.view.name, str(reason).partition("\n")[0], pause)
+
+
+def run(config: "Settings", stopping: threading.Event) -> None:
+    """Keep every view's query running until told to stop; one that fails does not touch the others."""
+    with ExitStack() as stack:
+        kept = [
+            Kept(view, stack.enter_context(connect(config, "live", session_of(config, view))))
+            for view in VIEWS.values()
+        ]
+        while not stopping.is_set():
+            for one in kept:
+                one.look(config, time.monotonic())
+            stopping.wait(POLL_SECONDS)
+        for one in kept:
+            if one.running is not None:
+                one.running.stop()
 
 
 def main() -> None:
@@ -86,7 +104,7 @@ def main() -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    Service(settings.load(), stopping).run()
+    run(settings.load(), stopping)
 
 
 if __name__ == "__main__":
