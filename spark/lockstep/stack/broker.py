@@ -40,8 +40,8 @@ def prepare(settings: Settings) -> None:
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     # Ignoring what is formatted makes a run that was killed half way repeatable.
     arguments = ["format", "--cluster-id", cluster, "--config", str(_file(settings)), "--ignore-formatted"]
-    command = [*_java(settings, "256m"), "kafka.tools.StorageTool", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    tool = [*_java(settings, "256m"), "kafka.tools.StorageTool", *arguments]
+    done = subprocess.run(tool, capture_output=True, text=True, check=False)
     if done.returncode:
         raise StackError(
             f"Kafka could not format {_log_dir(settings)}: {(done.stderr or done.stdout).strip()}",
@@ -52,7 +52,12 @@ def prepare(settings: Settings) -> None:
 def launch(settings: Settings) -> Launch:
     """The broker's JVM."""
     prepare(settings)
-    return Launch([*_java(settings, settings.kafka_memory), "kafka.Kafka", str(_file(settings))], cwd=settings.home)
+    return Launch(command(settings), cwd=settings.home)
+
+
+def command(settings: Settings) -> list[str]:
+    """What runs the broker with the configuration that ``prepare`` wrote."""
+    return [*_java(settings, settings.kafka_memory), "kafka.Kafka", str(_file(settings))]
 
 
 def check(settings: Settings) -> str:

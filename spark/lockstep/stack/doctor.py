@@ -106,7 +106,7 @@ def _jars(settings: Settings) -> Finding:
 
 def _memory(parts: list[Part]) -> Finding:
     needed = sum(part.megabytes for part in parts)
-    available = _available_memory() // 1024**2
+    available = available_memory() // 1024**2
     if available < needed:
         what = f"{', '.join(part.name for part in parts)} take up to {needed} MB, and {available} MB are available."
         fix = "close other programs, or lower LOCKSTEP_SPARK_MEMORY, LOCKSTEP_KAFKA_MEMORY and LOCKSTEP_CONNECT_MEMORY."
@@ -115,7 +115,8 @@ def _memory(parts: list[Part]) -> Finding:
     return Finding("ok", f"{available} MB of memory are available, up to {needed} MB are needed")
 
 
-def _available_memory() -> int:
+def available_memory() -> int:
+    """What may still be taken, in bytes: of the machine, or of the container that we are in."""
     available = psutil.virtual_memory().available
     group = Path("/sys/fs/cgroup")
     limit, used = group / "memory.max", group / "memory.current"

@@ -63,7 +63,7 @@ class Supervisor:
         for directory in (run_dir(self.settings), self.settings.home / "logs"):
             directory.mkdir(parents=True, exist_ok=True)
         self.socket.parent.mkdir(mode=0o700, exist_ok=True)
-        self.config_file.write_text(self._config(parts))
+        self.config_file.write_text(self.configuration(parts))
         # Not from the checkout: a file there could shadow a module.
         done = subprocess.run(
             [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", str(self.config_file)],
@@ -143,7 +143,8 @@ class Supervisor:
         finally:
             transport.close()
 
-    def _config(self, parts: list[Part]) -> str:
+    def configuration(self, parts: list[Part]) -> str:
+        """``supervisord.conf`` for these parts; none starts by itself, each is restarted."""
         run = run_dir(self.settings)
         config = configparser.RawConfigParser()
         config["unix_http_server"] = {"file": str(self.socket), "chmod": "0700"}

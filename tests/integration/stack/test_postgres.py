@@ -1,0 +1,109 @@
+"""A stack of PostgreSQL alone: quick enough to be stopped, started and removed."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lockstep import settings as configuration
+from lockstep.stack import net, postgres
+from lockstep.stack.errors import StackError
+from lockstep.stack.parts import environment
+from lockstep.stack.stack import Stack
+
+
+def quiet(_line: str) -> None:
+    """Says nothing."""
+
+
+@pytest.fixture
+def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
+    # As root, the server runs as another account, which cannot enter this directory.
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    monkeypatch.setenv("LOCKSTEP_HOME", str(closed / "home"))
+    monkeypatch.setenv("LOCKSTEP_POSTGRES_PORT", str(net.free_port()))
+    own = Stack(configuration.load())
+    yield own
+    lockstep("reset", "--yes")
+
+
+def lockstep(*arguments: str) -> str:
+    """Run the command line on the home of the environment."""
+    command = [sys.executable, "-m", "lockstep.cli", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_down_loses_nothing_and_reset_removes_everything(stack: Stack) -> None:
+    stack.up(["postgres"], quiet)
+    with postgres.connected(stack.settings, "shop") as database, database.cursor() as cursor:
+        cursor.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+    lockstep("down")
+    assert not stack.supervisor.running()
+    assert not stack.health()["postgres"].healthy
+
+    lockstep("up", "postgres")
+    with postgres.connected(stack.settings, "shop") as database, database.cursor() as cursor:
+        cursor.execute("SELECT answer FROM kept")
+        assert cursor.fetchone() == (42,)
+
+    where = postgres.base_dir(stack.settings)
+    assert where.exists()
+    assert lockstep("reset", "--yes")
+    assert not where.exists()
+    assert not stack.settings.home.exists()
+
+
+def test_up_twice_leaves_what_runs_alone(stack: Stack) -> None:
+    stack.up(["postgres"], quiet)
+    before = stack.pid("postgres"), stack.supervisor.pid(), stack.settings.secrets_file.read_text()
+    stack.up(["postgres"], quiet)
+    assert (stack.pid("postgres"), stack.supervisor.pid(), stack.settings.secrets_file.read_text()) == before
+
+
+def test_no_command_line_shows_a_secret(stack: Stack) -> None:
+    stack.up(["postgres"], quiet)
+    password = stack.settings.postgres_password.get_secret_value()
+    tree = psutil.Process(stack.supervisor.pid())
+    shown = [" ".join(process.cmdline()) for process in (tree, *tree.children(recursive=True))]
+    assert len(shown) > 1
+    assert not [line for line in shown if password in line]
+
+
+def test_a_wrong_password_is_refused(stack: Stack) -> None:
+    stack.up(["postgres"], quiet)
+    other = stack.settings.model_copy(update={"postgres_password": stack.settings.token_key})
+    with pytest.raises(postgres.Unhealthy, match="password authentication failed"):
+        postgres.check(other)
+
+
+def test_up_refuses_a_port_in_use_and_starts_nothing(stack: Stack) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", stack.settings.postgres_port))
+        server.listen()
+        with pytest.raises(StackError, match="LOCKSTEP_POSTGRES_PORT"):
+            stack.up(["postgres"], quiet)
+    assert not stack.supervisor.running()
+
+
+def test_a_part_that_does_not_come_up_is_named_with_the_end_of_its_log(stack: Stack) -> None:
+    stack.up(["postgres"], quiet)
+    stack.stop("postgres")
+    (postgres.data_dir(stack.settings) / "PG_VERSION").write_text("9\n")
+    with pytest.raises(StackError) as refused:
+        stack.up(["postgres"], quiet)
+    assert "postgres does not stay up" in str(refused.value)
+    assert "not compatible" in str(refused.value)
+    assert "logs/postgres.log" in str(refused.value)
+
+
+def test_the_environment_that_is_handed_on_is_enough_to_find_the_stack(stack: Stack) -> None:
+    stack.up(["postgres"], quiet)
+    code = "from lockstep import settings; from lockstep.stack import postgres; print(postgres.check(settings.load()))"
+    env = environment(stack.settings)
+    answer = subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True).stdout
+    assert "PostgreSQL 18" in answer

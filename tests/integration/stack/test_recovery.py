@@ -1,0 +1,90 @@
+"""The shared stack: what is killed comes back, and a second server is kept away."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from lockstep.kafka import confluent_config
+from lockstep.session import connect
+from lockstep.settings import Settings
+from lockstep.stack import broker, net, postgres
+from lockstep.stack.errors import Unhealthy
+from lockstep.stack.parts import environment
+from lockstep.stack.stack import Stack
+
+
+@pytest.mark.parametrize("part", ["postgres", "kafka", "spark"])
+def test_a_part_that_is_killed_comes_back_with_what_it_had(stack: Stack, part: str) -> None:
+    settings = stack.settings
+    with postgres.connected(settings, "lockstep") as database, database.cursor() as cursor:
+        cursor.execute("CREATE TABLE IF NOT EXISTS outlives (answer INT)")
+    if "outlives" not in topics(settings):
+        AdminClient(confluent_config(settings)).create_topics([NewTopic("outlives", 1)])["outlives"].result(30)
+    with connect(settings, "test") as spark:
+        spark.sql("CREATE SCHEMA IF NOT EXISTS outlives")
+
+    killed = psutil.Process(stack.pid(part))
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait(30)
+    health = stack.wait_healthy(part)
+
+    assert health.pid != killed.pid
+    with postgres.connected(settings, "lockstep") as database, database.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM outlives")
+        assert cursor.fetchone() == (0,)
+    assert "outlives" in topics(settings)
+    with connect(settings, "test") as spark:
+        assert spark.catalog.databaseExists("outlives")
+
+
+def topics(settings: Settings) -> set[str]:
+    return set(AdminClient(confluent_config(settings)).list_topics(timeout=30).topics)
+
+
+def test_a_second_spark_server_on_the_lake_is_refused_by_name(stack: Stack, tmp_path: Path) -> None:
+    other = Settings(home=tmp_path / "other", lake=stack.settings.lake, spark_port=net.free_port())
+    launched = subprocess.run(
+        [sys.executable, "-m", "lockstep.stack.launch", "spark"],
+        env=os.environ | environment(other),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert launched.returncode != 0
+    assert f"(pid {stack.pid('spark')}) holds the lake {stack.settings.lake}" in launched.stderr
+
+
+def test_a_broker_that_advertises_an_address_nobody_reaches_is_told(stack: Stack, tmp_path: Path) -> None:
+    """A broker of its own, healthy in itself, whose advertised port leads nowhere."""
+    jars = stack.settings.cache
+    settings = Settings(
+        home=tmp_path / "home", cache=jars, kafka_port=net.free_port(), kafka_controller_port=net.free_port()
+    )
+    broker.prepare(settings)
+    file = settings.home / "run" / "kafka.properties"
+    advertised = f"advertised.listeners=PLAINTEXT://127.0.0.1:{settings.kafka_port}"
+    assert advertised in file.read_text()
+    file.write_text(file.read_text().replace(advertised, "advertised.listeners=PLAINTEXT://127.0.0.1:1"))
+    log = tmp_path / "kafka.log"
+    with log.open("w") as output, subprocess.Popen(broker.command(settings), stdout=output, stderr=output) as running:
+        try:
+            wait_for(settings)
+            with pytest.raises(Unhealthy, match=r"broker 1 advertises 127\.0\.0\.1:1, which cannot be reached"):
+                broker.check(settings)
+        finally:
+            running.kill()
+
+
+def wait_for(settings: Settings) -> None:
+    """Wait until a broker answers, wherever it says that it is."""
+    from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+    attempts = Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.5), retry=retry_if_exception_type(Unhealthy))
+    attempts(broker.advertised, settings)

@@ -1,0 +1,101 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from lockstep.contracts import CONTRACTS
+from lockstep.settings import LOOPBACK, Settings
+from lockstep.stack import airflow, broker, connect, secrets, spark_server
+from lockstep.stack.errors import StackError
+from lockstep.stack.parts import environment, inherited
+from lockstep.stack.registry import PARTS, select
+from lockstep.stack.supervisor import Supervisor
+
+SECRETS = ("postgres_password", "airflow_password", "airflow_fernet_key", "airflow_jwt_secret", "token_key")
+
+
+@pytest.fixture
+def made(settings: Settings) -> Settings:
+    """Settings with their secrets."""
+    return secrets.ensure(settings)
+
+
+def leaked(settings: Settings, text: str) -> list[str]:
+    return [name for name in SECRETS if getattr(settings, name).get_secret_value() in text]
+
+
+def test_what_a_part_needs_comes_before_it() -> None:
+    assert [part.name for part in select(["connect"])] == ["postgres", "kafka", "connect"]
+    names = [part.name for part in select()]
+    assert set(names) == set(PARTS)
+    for part in PARTS.values():
+        assert all(names.index(needed) < names.index(part.name) for needed in part.needs)
+
+
+def test_airflow_is_the_name_of_all_its_processes() -> None:
+    assert {"airflow-scheduler", "airflow-triggerer", "postgres"} < {part.name for part in select(["airflow"])}
+
+
+def test_a_misspelt_part_is_refused_with_the_names_that_there_are() -> None:
+    with pytest.raises(StackError, match=r"no part named kafak(.|\n)*kafka"):
+        select(["kafak"])
+
+
+def test_all_parts_together_fit_in_8_gb() -> None:
+    assert sum(part.megabytes for part in PARTS.values()) <= 8192
+
+
+def test_every_part_listens_on_a_port_of_its_own(settings: Settings) -> None:
+    ports = [getattr(settings, name) for part in PARTS.values() for name in part.ports]
+    assert len(ports) == len(set(ports))
+
+
+def test_children_read_the_very_same_settings_but_no_secret_from_their_environment(
+    made: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment(made).items():
+        monkeypatch.setenv(name, value)
+    assert Settings(_env_file=made.secrets_file) == made  # type: ignore[call-arg]
+    assert leaked(made, json.dumps(environment(made))) == []
+    assert inherited(made)["TZ"] == "UTC"
+
+
+def test_no_generated_file_of_the_supervisor_holds_a_secret(made: Settings) -> None:
+    config = Supervisor(made).configuration(list(PARTS.values()))
+    assert leaked(made, config) == []
+    for part in PARTS.values():
+        assert (f"[program:{part.name}]" in config) == (part.launch is not None)
+
+
+def test_a_home_with_a_long_path_still_has_a_socket_that_the_kernel_takes(tmp_path: Path) -> None:
+    long = Supervisor(Settings(home=tmp_path / ("long" * 30)))
+    assert len(str(long.socket)) <= 90
+    assert long.socket != Supervisor(Settings(home=tmp_path / ("longer" * 20))).socket
+
+
+def test_the_broker_and_the_spark_server_listen_on_the_loopback_only(settings: Settings) -> None:
+    listeners = [line for line in broker.properties(settings).splitlines() if "listeners=" in line]
+    assert len(listeners) == 2
+    assert all(address.split("//")[1].startswith(LOOPBACK) for line in listeners for address in line.split(","))
+    assert spark_server.configuration(settings)["spark.connect.grpc.binding.address"] == LOOPBACK
+
+
+def test_records_are_never_removed_for_their_age(settings: Settings) -> None:
+    assert "log.retention.ms=-1" in broker.properties(settings).splitlines()
+
+
+def test_every_captured_contract_is_in_the_connector_and_the_password_is_not(made: Settings) -> None:
+    config = connect.connector_config(made)
+    captured = {f"shop.{table}" for table in config["table.include.list"].split(",")}
+    assert captured == {contract.topic for contract in CONTRACTS.values() if contract.kind == "changes"}
+    assert config["database.password"] == "${env:LOCKSTEP_POSTGRES_PASSWORD}"
+    assert leaked(made, json.dumps(config)) == []
+
+
+def test_all_airflow_processes_have_the_same_secrets_and_settings(made: Settings) -> None:
+    processes = [part for part in airflow.PARTS if part.launch]
+    launches = [part.launch(made) for part in processes if part.launch]
+    assert len(launches) == 4
+    assert all(launch.env == launches[0].env for launch in launches)
+    assert not any(leaked(made, " ".join(launch.argv)) for launch in launches)
+    assert launches[0].env["AIRFLOW__API_AUTH__JWT_SECRET"] == made.airflow_jwt_secret.get_secret_value()
