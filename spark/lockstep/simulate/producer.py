@@ -93,7 +93,8 @@ class BulkSender:
             "queue.buffering.max.messages": 200_000,
             "message.timeout.ms": _DELIVERY_SECONDS * 1000,
         }
-        own = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random"}
+        # What it would print about a broker that is away is either mended by its retries or raised.
+        own = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random", "log_level": 0}
         self._producer = confluent_kafka.Producer(confluent_config(settings) | own | limits)
 
     def send(self, records: Sequence[Record]) -> list[Acknowledged]:
