@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -20,16 +21,31 @@ def quiet(_line: str) -> None:
     """Says nothing."""
 
 
-@pytest.fixture
-def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
+@contextmanager
+def stack_in(directory: Path) -> Iterator[Stack]:
+    """A stack with a home of its own, removed in the end."""
     # As root, the server runs as another account, which cannot enter this directory.
-    closed = tmp_path / "closed"
+    closed = directory / "closed"
     closed.mkdir(mode=0o700)
-    monkeypatch.setenv("LOCKSTEP_HOME", str(closed / "home"))
-    monkeypatch.setenv("LOCKSTEP_POSTGRES_PORT", str(net.free_port()))
-    own = Stack(configuration.load())
-    yield own
-    lockstep("reset", "--yes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOCKSTEP_HOME", str(closed / "home"))
+        patch.setenv("LOCKSTEP_POSTGRES_PORT", str(net.free_port()))
+        yield Stack(configuration.load())
+        lockstep("reset", "--yes")
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    with stack_in(tmp_path) as own:
+        yield own
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """For tests that leave it as it is."""
+    with stack_in(tmp_path_factory.mktemp("running")) as shared:
+        shared.up(["postgres"], quiet)
+        yield shared
 
 
 def lockstep(*arguments: str) -> str:
@@ -58,25 +74,22 @@ def test_down_loses_nothing_and_reset_removes_everything(stack: Stack) -> None:
     assert not stack.settings.home.exists()
 
 
-def test_up_twice_leaves_what_runs_alone(stack: Stack) -> None:
-    stack.up(["postgres"], quiet)
-    before = stack.pid("postgres"), stack.supervisor.pid(), stack.settings.secrets_file.read_text()
-    stack.up(["postgres"], quiet)
-    assert (stack.pid("postgres"), stack.supervisor.pid(), stack.settings.secrets_file.read_text()) == before
+def test_up_twice_leaves_what_runs_alone(running: Stack) -> None:
+    before = running.pid("postgres"), running.supervisor.pid(), running.settings.secrets_file.read_text()
+    running.up(["postgres"], quiet)
+    assert (running.pid("postgres"), running.supervisor.pid(), running.settings.secrets_file.read_text()) == before
 
 
-def test_no_command_line_shows_a_secret(stack: Stack) -> None:
-    stack.up(["postgres"], quiet)
-    password = stack.settings.postgres_password.get_secret_value()
-    tree = psutil.Process(stack.supervisor.pid())
+def test_no_command_line_shows_a_secret(running: Stack) -> None:
+    password = running.settings.postgres_password.get_secret_value()
+    tree = psutil.Process(running.supervisor.pid())
     shown = [" ".join(process.cmdline()) for process in (tree, *tree.children(recursive=True))]
     assert len(shown) > 1
     assert not [line for line in shown if password in line]
 
 
-def test_a_wrong_password_is_refused(stack: Stack) -> None:
-    stack.up(["postgres"], quiet)
-    other = stack.settings.model_copy(update={"postgres_password": stack.settings.token_key})
+def test_a_wrong_password_is_refused(running: Stack) -> None:
+    other = running.settings.model_copy(update={"postgres_password": running.settings.token_key})
     with pytest.raises(postgres.Unhealthy, match="password authentication failed"):
         postgres.check(other)
 
@@ -101,9 +114,8 @@ def test_a_part_that_does_not_come_up_is_named_with_the_end_of_its_log(stack: St
     assert "logs/postgres.log" in str(refused.value)
 
 
-def test_the_environment_that_is_handed_on_is_enough_to_find_the_stack(stack: Stack) -> None:
-    stack.up(["postgres"], quiet)
+def test_the_environment_that_is_handed_on_is_enough_to_find_the_stack(running: Stack) -> None:
     code = "from lockstep import settings; from lockstep.stack import postgres; print(postgres.check(settings.load()))"
-    env = environment(stack.settings)
+    env = environment(running.settings)
     answer = subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True).stdout
     assert "PostgreSQL 18" in answer

@@ -24,8 +24,9 @@ def test_a_part_that_is_killed_comes_back_with_what_it_had(stack: Stack, part: s
     settings = stack.settings
     with postgres.connected(settings, "lockstep") as database, database.cursor() as cursor:
         cursor.execute("CREATE TABLE IF NOT EXISTS outlives (answer INT)")
+    admin = AdminClient(confluent_config(settings))
     if "outlives" not in topics(settings):
-        AdminClient(confluent_config(settings)).create_topics([NewTopic("outlives", 1)])["outlives"].result(30)
+        admin.create_topics([NewTopic("outlives", 1)])["outlives"].result(30)
     with connect(settings, "test") as spark:
         spark.sql("CREATE SCHEMA IF NOT EXISTS outlives")
 
