@@ -1,6 +1,6 @@
 """Airflow, as a person drives it: through its public API, with the password of its login page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -48,6 +48,13 @@ class Airflow:
     def unpause(self, dag: str) -> None:
         """Let the DAG run."""
         self._call("PATCH", f"/dags/{dag}", json={"is_paused": False})
+
+    def ensure_pools(self, pools: Mapping[str, tuple[int, str]]) -> None:
+        """Create the pools (name to slots and description), or bring them to these sizes."""
+        known = {pool["name"] for pool in self._get("/pools", limit=100)["pools"]}
+        for name, (slots, description) in pools.items():
+            pool = {"name": name, "slots": slots, "description": description, "include_deferred": False}
+            self._call("PATCH" if name in known else "POST", f"/pools/{name}" if name in known else "/pools", json=pool)
 
     def runs(self, dag: str, limit: int = 25) -> list[Run]:
         """The DAG's runs, newest first."""

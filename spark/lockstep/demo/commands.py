@@ -24,7 +24,7 @@ def demo(
     if wrong := acknowledged(found, status) + status.problems:
         raise DemoFailed("The sums do not add up:\n  " + "\n  ".join(wrong))
     console.print(
-        f"\nAirflow     http://{LOOPBACK}:{found.airflow_port}  (user admin; the password is "
+        f"\nAirflow     {found.airflow_url}  (user admin; the password is "
         f"LOCKSTEP_AIRFLOW_PASSWORD in {found.secrets_file})\n"
         f"Spark       http://{LOOPBACK}:{found.spark_ui_port}\n"
         f"Data docs   file://{found.home / 'data_docs' / 'index.html'}\n"

@@ -15,6 +15,8 @@ from pathlib import Path
 import httpx
 from psycopg2 import sql
 
+from lockstep.airflow import connected
+from lockstep.orchestration import POOLS
 from lockstep.settings import LOOPBACK, PROJECT, Settings
 from lockstep.stack import net, postgres
 from lockstep.stack.errors import StackError, Unhealthy
@@ -103,6 +105,12 @@ def migrate(settings: Settings) -> None:
         cursor.execute(comment)
 
 
+def settle(settings: Settings) -> None:
+    """Make the pools that the DAGs name: a task of a pool that does not exist is never scheduled."""
+    with connected(settings) as api:
+        api.ensure_pools(POOLS)
+
+
 def _migrated(settings: Settings) -> str | None:
     with postgres.connected(settings, "airflow") as database, database.cursor() as cursor:
         cursor.execute("SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = 'airflow'")
@@ -184,6 +192,7 @@ PARTS = (
         launch=_launcher(["api-server"]),
         needs=("airflow-migrate",),
         prepare=prepare,
+        settle=settle,
         ports=("airflow_port",),
         megabytes=600,
     ),
