@@ -73,7 +73,7 @@ def _ports(settings: Settings, parts: list[Part]) -> list[Finding]:
             if net.can_bind(port):
                 findings.append(Finding("ok", f"port {port} is free for {part.name}"))
                 continue
-            found = net.listener(port)
+            found = net.user_of(port)
             who = f"{found.name()} (pid {found.pid})" if found else "a process that this user may not see"
             what = f"Port {port} of {LOOPBACK}, which {part.name} needs, is used by {who}."
             findings.append(Finding("problem", what, f"stop it, or choose another port with LOCKSTEP_{name.upper()}."))

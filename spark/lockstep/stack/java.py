@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -97,8 +98,12 @@ def trust_options(java: Java, directory: Path, environ: Mapping[str, str] = os.e
         return []
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
+    from cryptography.utils import CryptographyDeprecationWarning
 
-    certificates = x509.load_pem_x509_certificates(Path(bundle).read_bytes())
+    with warnings.catch_warnings():
+        # Some old authorities have serial numbers that are no longer allowed; they are the machine's business.
+        warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+        certificates = x509.load_pem_x509_certificates(Path(bundle).read_bytes())
     named = [pkcs12.PKCS12Certificate(cert, str(index).encode()) for index, cert in enumerate(certificates)]
     store = directory / "trust.p12"
     store.write_bytes(pkcs12.serialize_java_truststore(named, NoEncryption()))

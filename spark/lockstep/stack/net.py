@@ -44,10 +44,11 @@ def can_bind(port: int) -> bool:
     return True
 
 
-def listener(port: int) -> psutil.Process | None:
-    """The process that listens on a port, when we may know it."""
-    listening = (found for found in psutil.net_connections(kind="tcp") if found.status == psutil.CONN_LISTEN)
-    pid = next((found.pid for found in listening if found.laddr and found.laddr.port == port), None)
+def user_of(port: int) -> psutil.Process | None:
+    """The process that has a port: who listens on it, else who has a connection from it; None when we may not know."""
+    holders = [found for found in psutil.net_connections(kind="tcp") if found.laddr and found.laddr.port == port]
+    holders.sort(key=lambda found: found.status != psutil.CONN_LISTEN)
+    pid = next((found.pid for found in holders if found.pid), None)
     return psutil.Process(pid) if pid else None
 
 
