@@ -1,7 +1,7 @@
 """**Live against batch.** When gold grew, and every minute (a window may close in the live layer last): compare each view's
-closed windows, and keep a row for each in `ops.reconciliation`.
+closed windows, and keep a row for each in `ops.reconciliation`. The task fails when a difference has no known cause.
 
-The task fails when a difference has no known cause.
+Beside it, `gate_gold` holds what [rollup_daily](/dags/rollup_daily) rebuilt against its suites.
 """
 
 from datetime import UTC, datetime
@@ -22,12 +22,19 @@ from lockstep.orchestration import GOLD, LIVE_POOL, defaults
     doc_md=__doc__,
 )
 def reconcile():
+    @task
+    def gate_gold(run_id: str) -> dict[str, int]:
+        from lockstep import steps
+
+        return steps.gate("gold", run_id)
+
     @task(task_id="reconcile")
     def compare(run_id: str) -> dict[str, str]:
         from lockstep import steps
 
         return steps.reconcile(run_id)
 
+    gate_gold()
     compare()
 
 

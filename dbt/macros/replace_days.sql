@@ -15,6 +15,7 @@
   {%- set columns = model.columns.keys() | join(', ') -%}
   {{ run_hooks(pre_hooks) }}
 
+  {%- if load_relation(this) is none -%}
   {%- call statement('create') -%}
     create table if not exists {{ this }} (
       {%- for column in model.columns.values() %}
@@ -26,6 +27,7 @@
     partitioned by ({{ day }})
     {{ location_clause() }}
   {%- endcall -%}
+  {%- endif -%}
 
   {%- call statement('main') -%}
     insert into {{ this }}

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from lockstep.control import lease
 from lockstep.errors import LockstepError
 from lockstep.ingest import ledger
 from lockstep.settings import PROJECT
@@ -140,14 +141,21 @@ def _manifest(settings: "Settings", digest: str) -> "Manifest":
 
 
 def _ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> None:
+    """Create the views when the project is new to this lake; one task does it, the others wait."""
     marker = settings.home / "dbt" / f"{digest}.views"
-    views = [
-        n.name for n in manifest.nodes.values() if n.resource_type.value == "model" and n.config.materialized == "view"
-    ]
-    if marker.exists() and all(spark.catalog.tableExists(f"staging.{view}") for view in views):
+    models = (node for node in manifest.nodes.values() if node.resource_type.value == "model")
+    views = [model.name for model in models if model.config.materialized == "view"]
+
+    def current() -> bool:
+        # A catalog is lost as a whole, so one view stands for all.
+        return marker.exists() and spark.catalog.tableExists(f"staging.{views[0]}")
+
+    if current():
         return
-    _run(manifest, "run", "--select", "path:models/staging", "path:models/intermediate")
-    _write(marker, b"")
+    with lease(settings, "staging", "dbt"):
+        if not current():
+            _run(manifest, "run", "--select", "path:models/staging", "path:models/intermediate")
+            _write(marker, b"")
 
 
 def _run(manifest: "Manifest", command: str, *options: str) -> list[str]:
@@ -162,12 +170,18 @@ def _run(manifest: "Manifest", command: str, *options: str) -> list[str]:
 
 
 def _dbt(runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
+    from dbt.adapters.factory import reset_adapters
+
     # Tasks run side by side, and dbt writes what it compiled: the directory is this call's own.
     with tempfile.TemporaryDirectory(prefix="lockstep-dbt-") as target:
         paths = {"--project-dir": str(DBT), "--profiles-dir": str(DBT), "--target-path": target, "--log-path": target}
         where = [part for pair in paths.items() for part in pair]
-        quiet = ("--quiet", "--no-partial-parse", "--no-write-json", "--log-level-file", "none")
-        return runner.invoke([command, *where, *quiet, *options])
+        quiet = ("--quiet", "--no-partial-parse", "--no-write-json", "--cache-selected-only")
+        try:
+            return runner.invoke([command, *where, *quiet, "--log-level-file", "none", *options])
+        finally:
+            # The adapter holds semaphores, which a forked task would leave behind: it ends without cleaning up.
+            reset_adapters()  # type: ignore[no-untyped-call]
 
 
 def _first_lines(message: str | None) -> str:

@@ -87,17 +87,17 @@ def _data_docs(settings: "Settings") -> None:
 
 
 def rebuild_day(start: datetime, end: datetime, run_id: str) -> list[str]:
-    """Rebuild every view and mart for the days in ``[start, end)`` (UTC), gate gold, and name what was built."""
+    """Rebuild every view and mart for the days in ``[start, end)`` (UTC), and name what was built.
+
+    Gold is left to the next gate, which takes all that is new in one go: a gate a day would double the time of a backfill.
+    """
     from lockstep.batch.rollup import rebuild
     from lockstep.marts import build
-    from lockstep.quality.gate import gate as gate_tables
 
     settings = configuration.load()
     with connect(settings, "rollup") as spark:
         entries = [rebuild(spark, settings, view, start, end, run_id) for view in VIEWS.values()]
-        rebuilt = [entry.table for entry in entries if entry]
-        gate_tables(spark, settings, rebuilt, run_id)
-        return rebuilt + build(spark, settings, start, end, run_id)
+        return [entry.table for entry in entries if entry] + build(spark, settings, start, end, run_id)
 
 
 def reconcile(run_id: str) -> dict[str, str]:

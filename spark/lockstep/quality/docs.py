@@ -16,9 +16,9 @@ def build(settings: "Settings") -> Path:
     """
     from great_expectations.core import ExpectationSuite
 
-    from lockstep.quality.engine import documenting
+    from lockstep.quality.engine import context as open_context
 
-    context = documenting(settings)
+    context = open_context(settings)
     for table in gated():
         context.suites.add_or_update(ExpectationSuite(**load(table)))
     context.build_data_docs()

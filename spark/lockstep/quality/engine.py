@@ -29,16 +29,14 @@ _RUN = RunIdentifier(run_name="latest", run_time=datetime(1970, 1, 1, tzinfo=UTC
 
 
 @cache
-def _source() -> "SparkDatasource":
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False}  # type: ignore[assignment]
+def _source(settings: "Settings") -> "SparkDatasource":
     # A slice is small and read three times; persisted, it would stay in the server's memory after the task.
-    return context.data_sources.add_spark("lockstep", persist=False)
+    return context(settings).data_sources.add_spark("lockstep", persist=False)
 
 
-def batch_of(table: str, rows: "DataFrame") -> "Batch":
+def batch_of(settings: "Settings", table: str, rows: "DataFrame") -> "Batch":
     """The rows as something that can be validated."""
-    source = _source()
+    source = _source(settings)
     if table in source.get_asset_names():
         source.delete_asset(table)
     definition = source.add_dataframe_asset(table).add_batch_definition_whole_dataframe("slice")
@@ -50,7 +48,8 @@ def run(batch: "Batch", suite: dict[str, Any], result_format: Any) -> Expectatio
     return batch.validate(ExpectationSuite(**suite), result_format=result_format)
 
 
-def documenting(settings: "Settings") -> "EphemeralDataContext":
+@cache
+def context(settings: "Settings") -> "EphemeralDataContext":
     """A context whose stores are directories: ``<home>/quality``, and ``<home>/data_docs`` for the pages."""
 
     def directory(class_name: str, name: str) -> dict[str, Any]:
@@ -83,7 +82,9 @@ def documenting(settings: "Settings") -> "EphemeralDataContext":
         data_docs_sites={"lockstep": site},
         analytics_enabled=False,
     )
-    return gx.get_context(mode="ephemeral", project_config=config)
+    found = gx.get_context(mode="ephemeral", project_config=config)
+    found.variables.progress_bars = {"globally": False}  # type: ignore[assignment]
+    return found
 
 
 def store(settings: "Settings", table: str, result: ExpectationSuiteValidationResult) -> None:
@@ -91,4 +92,4 @@ def store(settings: "Settings", table: str, result: ExpectationSuiteValidationRe
     key = ValidationResultIdentifier(
         expectation_suite_identifier=ExpectationSuiteIdentifier(name=table), run_id=_RUN, batch_identifier="slice"
     )
-    documenting(settings).validation_results_store.set(key, result)
+    context(settings).validation_results_store.set(key, result)

@@ -69,7 +69,7 @@ def validate(spark: "SparkSession", settings: "Settings", part: Slice) -> Outcom
     from lockstep.quality.engine import batch_of, run, store
 
     suite = load(part.table)
-    batch = batch_of(part.table, lake.read(spark, settings, part.table).where(part.where))
+    batch = batch_of(settings, part.table, lake.read(spark, settings, part.table).where(part.where))
     result = run(batch, suite, "BOOLEAN_ONLY")
     failed = [r.expectation_config for r in result.results if not r.success]
     store(settings, part.table, result)

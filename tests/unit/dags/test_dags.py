@@ -16,7 +16,7 @@ from lockstep.settings import PROJECT
 TASKS = {
     "ingest": {"events", "changes", "landed", "complete"},
     "refine": {"silver", "gate_silver", "gold", "gate_gold", "complete"},
-    "reconcile": {"reconcile"},
+    "reconcile": {"gate_gold", "reconcile"},
     "rollup_daily": {"rebuild_day"},
     "maintain": {"maintain"},
 }
