@@ -51,7 +51,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
             killer.join(timeout=1)
             yield Played(running.stack, status, today, killed)
         finally:
-            running.stack.down()
+            running.stack.reset()
 
 
 def kill_each(stack: Stack, killed: dict[str, int]) -> None:

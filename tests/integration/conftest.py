@@ -32,7 +32,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             running.up(["postgres", "kafka", "spark"])
             yield running
         finally:
-            running.down()
+            running.reset()
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ def prepare(settings: Settings) -> None:
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     # Ignoring what is formatted makes a run that was killed half way repeatable.
     arguments = ["format", "--cluster-id", cluster, "--config", str(_file(settings)), "--ignore-formatted"]
-    tool = [*_java(settings, "256m"), "kafka.tools.StorageTool", *arguments]
+    tool = [*_java(settings, "-Xmx256m", "-XX:TieredStopAtLevel=1"), "kafka.tools.StorageTool", *arguments]
     done = subprocess.run(tool, capture_output=True, text=True, check=False)
     if done.returncode:
         raise StackError(
@@ -57,7 +57,8 @@ def launch(settings: Settings) -> Launch:
 
 def command(settings: Settings) -> list[str]:
     """What runs the broker with the configuration that ``prepare`` wrote."""
-    return [*_java(settings, settings.kafka_memory), "kafka.Kafka", str(_file(settings))]
+    options = (f"-Xmx{settings.kafka_memory}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
+    return [*_java(settings, *options), "kafka.Kafka", str(_file(settings))]
 
 
 def check(settings: Settings) -> str:
@@ -89,11 +90,10 @@ def advertised(settings: Settings) -> dict[int, tuple[str, int]]:
     return {number: (str(broker.host), broker.port) for number, broker in found.brokers.items()}
 
 
-def _java(settings: Settings, memory: str) -> list[str]:
+def _java(settings: Settings, *options: str) -> list[str]:
     classpath = ":".join(map(str, jars.classpath(settings, "kafka")))
-    options = [f"-Xmx{memory}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Duser.timezone=UTC"]
     logging = f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}"
-    return [str(find_java().executable), *options, logging, "-cp", classpath]
+    return [str(find_java().executable), *options, "-Duser.timezone=UTC", logging, "-cp", classpath]
 
 
 def _file(settings: Settings) -> Path:

@@ -1,7 +1,6 @@
 """The stack's commands: ``up``, ``down``, ``logs``, ``doctor``, ``reset`` and ``jars``."""
 
 import os
-import shutil
 from typing import Annotated
 
 import typer
@@ -9,7 +8,7 @@ from rich.console import Console
 
 from lockstep import settings
 from lockstep.settings import LOOPBACK
-from lockstep.stack import doctor, jars, postgres
+from lockstep.stack import doctor, jars
 from lockstep.stack.parts import log_file
 from lockstep.stack.registry import select
 from lockstep.stack.stack import Stack
@@ -74,13 +73,13 @@ def diagnose() -> None:
 
 @app.command()
 def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
-    """Stop the stack and remove all of its data: databases, topics, lake, logs and secrets."""
+    """Stop the stack and remove all of its data: databases, topics, lake, logs and secrets.
+
+    A lake outside of the home stays."""
     found = settings.load()
     if not yes:
-        typer.confirm(f"Remove {found.home}, the lake {found.lake} and all that the stack knows?", abort=True)
-    Stack(found).down(say)
-    shutil.rmtree(postgres.base_dir(found), ignore_errors=True)
-    shutil.rmtree(found.home, ignore_errors=True)
+        typer.confirm(f"Remove {found.home}, with its databases, topics and lake?", abort=True)
+    Stack(found).reset(say)
     say(f"{found.home} is gone; the jars in {found.cache} stay.")
 
 

@@ -4,14 +4,18 @@ The supervisor starts every part through here, so secrets are read from their fi
 no configuration file or command line holds them.
 """
 
+import ctypes
 import os
 import pwd
+import signal
 import sys
 
 from lockstep import settings
 from lockstep.stack.errors import StackError
 from lockstep.stack.parts import Launch, inherited
 from lockstep.stack.registry import LAUNCHABLE
+
+_PR_SET_PDEATHSIG = 1
 
 
 def become(launch: Launch, env: dict[str, str]) -> None:
@@ -22,11 +26,19 @@ def become(launch: Launch, env: dict[str, str]) -> None:
         os.setgid(account.pw_gid)
         os.setuid(account.pw_uid)
         env = env | {"HOME": account.pw_dir, "USER": launch.user}
+    _end_with_parent()
     if launch.cwd:
         os.chdir(launch.cwd)
     for descriptor in launch.keep_open:
         os.set_inheritable(descriptor, True)
     os.execvpe(launch.argv[0], launch.argv, env | dict(launch.env))
+
+
+def _end_with_parent() -> None:
+    # A supervisor that is killed would leave its parts behind, holding their ports and the lease. Only Linux can tell them.
+    # After the change of user, which clears it; `exec` keeps it.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def main(name: str) -> None:

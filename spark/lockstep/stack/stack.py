@@ -1,5 +1,6 @@
 """The embedded stack as one object: ``up``, ``down``, ``health`` and ``pid``, for the command line and for tests."""
 
+import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -10,7 +11,7 @@ from threading import Event
 from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep.settings import Settings
-from lockstep.stack import doctor, secrets
+from lockstep.stack import doctor, postgres, secrets
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.parts import Part, log_file
 from lockstep.stack.registry import PARTS, select
@@ -88,6 +89,12 @@ class Stack:
         for future in stopped.values():
             future.result()
         self.supervisor.shutdown()
+
+    def reset(self, say: Say = print) -> None:
+        """Stop everything, and remove all that this home knows: databases, topics, logs, secrets and its lake."""
+        self.down(say)
+        for directory in (postgres.base_dir(self.settings), self.settings.home):
+            shutil.rmtree(directory, ignore_errors=True)
 
     def stop(self, name: str) -> None:
         """Stop one part, and wait for its end."""

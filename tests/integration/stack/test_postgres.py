@@ -30,8 +30,9 @@ def stack_in(directory: Path) -> Iterator[Stack]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOCKSTEP_HOME", str(closed / "home"))
         patch.setenv("LOCKSTEP_POSTGRES_PORT", str(net.free_port()))
-        yield Stack(configuration.load())
-        lockstep("reset", "--yes")
+        own = Stack(configuration.load())
+        yield own
+        own.reset(quiet)
 
 
 @pytest.fixture
@@ -72,6 +73,15 @@ def test_down_loses_nothing_and_reset_removes_everything(stack: Stack) -> None:
     assert lockstep("reset", "--yes")
     assert not where.exists()
     assert not stack.settings.home.exists()
+
+
+def test_the_parts_of_a_killed_supervisor_end_and_up_starts_them_again(stack: Stack) -> None:
+    stack.up(["postgres"], quiet)
+    server = psutil.Process(stack.pid("postgres"))
+    psutil.Process(stack.supervisor.pid()).kill()
+    server.wait(30)
+    stack.up(["postgres"], quiet)
+    assert stack.health()["postgres"].healthy
 
 
 def test_up_twice_leaves_what_runs_alone(running: Stack) -> None:
