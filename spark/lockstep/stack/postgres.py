@@ -30,11 +30,13 @@ _ACCOUNTS = ("postgres", "nobody")
 def base_dir(settings: Settings) -> Path:
     """Where the data directory is.
 
-    PostgreSQL refuses to run as root, and the account that it then runs as may not reach the home: so in ``/var/lib``.
+    PostgreSQL refuses to run as root, and the account that it then runs as may not reach the home: so in ``/var/lib``. There
+    a home that was removed by hand and made again must not meet its old data, so the name has its generated secret in it.
     """
     if os.geteuid() != 0:
         return settings.home / "postgres"
-    return _STATE_OF_ROOT / hashlib.sha256(str(settings.home).encode()).hexdigest()[:12]
+    identity = f"{settings.home}\0{settings.postgres_password.get_secret_value()}"
+    return _STATE_OF_ROOT / hashlib.sha256(identity.encode()).hexdigest()[:12]
 
 
 def data_dir(settings: Settings) -> Path:
