@@ -104,8 +104,14 @@ def _log_dir(settings: Settings) -> Path:
     return settings.home / "kafka"
 
 
+def elsewhere(settings: Settings) -> bool:
+    """Whether the settings name another cluster than the embedded broker."""
+    return settings.kafka != f"{LOOPBACK}:{settings.kafka_port}"
+
+
 PART = Part(
     name="kafka",
+    elsewhere=elsewhere,
     check=check,
     launch=launch,
     prepare=prepare,

@@ -7,7 +7,6 @@ import typer
 from rich.console import Console
 
 from lockstep import settings
-from lockstep.settings import LOOPBACK
 from lockstep.stack import doctor, jars
 from lockstep.stack.parts import log_file
 from lockstep.stack.registry import select
@@ -56,15 +55,17 @@ def diagnose() -> None:
     """Say what stands in the way of the stack, and how to fix it."""
     found = settings.load()
     stack = Stack(found)
-    stopped = [part for part in select() if part.launch and not stack.pid(part.name)]
+    health = stack.health()
+    stopped = [part for part in select() if part.launch and health[part.name].state in ("stopped", "failed")]
     findings = doctor.examine(found, stopped)
-    if stack.pid("kafka") or found.kafka != f"{LOOPBACK}:{found.kafka_port}":
-        findings.append(doctor.kafka_reachable(found))
-    findings += [
-        doctor.Finding("problem", f"{name} is {health.state}: {health.detail}", f"read `lockstep logs {name}`.")
-        for name, health in stack.health().items()
-        if health.pid and not health.healthy
-    ]
+    if not stopped:
+        findings += doctor.tools(found)
+    for name, state in health.items():
+        if state.healthy:
+            findings.append(doctor.Finding("ok", f"{name}: {state.detail}"))
+        elif state.state != "stopped":
+            what = f"{name} is {state.state}: {state.detail}"
+            findings.append(doctor.Finding("problem", what, f"read `lockstep logs {name}`; `lockstep up {name}`."))
     for finding in findings:
         say(f"{finding.level:8}{finding.what}" + (f"\n        To fix it: {finding.fix}" if finding.fix else ""))
     if any(finding.level == "problem" for finding in findings):

@@ -9,7 +9,7 @@ import httpx
 
 from lockstep.contracts import CONTRACTS
 from lockstep.kafka import java_properties
-from lockstep.settings import PROJECT, Settings
+from lockstep.settings import LOOPBACK, PROJECT, Settings
 from lockstep.stack import jars, net
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import find_java
@@ -118,8 +118,14 @@ def _file(settings: Settings) -> Path:
     return run_dir(settings) / "connect.properties"
 
 
+def elsewhere(settings: Settings) -> bool:
+    """Whether the settings name another Kafka Connect than the embedded one."""
+    return settings.connect_url != f"http://{LOOPBACK}:{settings.connect_port}"
+
+
 PART = Part(
     name="connect",
+    elsewhere=elsewhere,
     check=check,
     answers=answers,
     launch=launch,

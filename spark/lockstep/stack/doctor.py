@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 
 from lockstep.settings import LOOPBACK, Settings
-from lockstep.stack import broker, jars, lease, net
-from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack import jars, lease, net
+from lockstep.stack.errors import StackError
 from lockstep.stack.java import find_java
 from lockstep.stack.parts import Part
 
@@ -33,10 +33,15 @@ def examine(settings: Settings, parts: list[Part]) -> list[Finding]:
     findings = [*_ports(settings, parts), _memory(parts), _disk(settings.home)]
     names = {part.name for part in parts}
     if names & _NEED_JAVA:
-        findings += [_java(), _jars(settings)]
+        findings += tools(settings)
     if "spark" in names:
         findings.append(_lease(settings))
     return findings
+
+
+def tools(settings: Settings) -> list[Finding]:
+    """Look at Java and the jars."""
+    return [_java(), _jars(settings)]
 
 
 def require(settings: Settings, parts: list[Part], say: Callable[[str], None]) -> None:
@@ -55,14 +60,6 @@ def require(settings: Settings, parts: list[Part], say: Callable[[str], None]) -
         first, *others = problems
         more = "".join(f"\n{other.what}\n  To fix it: {other.fix}" for other in others)
         raise StackError(first.what, first.fix + more)
-
-
-def kafka_reachable(settings: Settings) -> Finding:
-    """Whether Kafka answers, and whether the addresses that its brokers advertise can be reached from here."""
-    try:
-        return Finding("ok", broker.check(settings))
-    except Unhealthy as error:
-        return Finding("problem", str(error), "see that the broker runs and that LOCKSTEP_KAFKA names it.")
 
 
 def _ports(settings: Settings, parts: list[Part]) -> list[Finding]:

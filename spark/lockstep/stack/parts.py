@@ -29,8 +29,13 @@ class Launch:
     keep_open: tuple[int, ...] = ()
 
 
-def nothing(settings: Settings) -> None:
+def nothing(_settings: Settings) -> None:
     """For a part that has nothing to prepare or settle."""
+
+
+def never(_settings: Settings) -> bool:
+    """For a part that is always the embedded one."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,7 @@ class Part:
         answers: what must hold before it can be settled, where ``check`` asks for more.
         prepare: what must exist before the start.
         settle: what is done once it is healthy.
+        elsewhere: whether the settings name one that is not ours: it is asked and settled, but not started.
         ports: the settings that hold the ports it listens on.
         megabytes: what it takes at most, roughly; the sum must fit in 8 GB.
         stop_signal: what asks the process to end.
@@ -60,6 +66,7 @@ class Part:
     needs: tuple[str, ...] = ()
     prepare: Callable[[Settings], None] = nothing
     settle: Callable[[Settings], None] = nothing
+    elsewhere: Callable[[Settings], bool] = never
     ports: tuple[str, ...] = ()
     megabytes: int = 0
     stop_signal: str = "TERM"

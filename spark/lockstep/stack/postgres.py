@@ -166,8 +166,14 @@ def settle(settings: Settings) -> None:
         cursor.execute(_SHOP_SETUP.read_text())
 
 
+def elsewhere(settings: Settings) -> bool:
+    """Whether the settings name another server than the embedded one."""
+    return settings.postgres_host != LOOPBACK
+
+
 PART = Part(
     name="postgres",
+    elsewhere=elsewhere,
     check=check,
     launch=launch,
     prepare=prepare,

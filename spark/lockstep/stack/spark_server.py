@@ -21,7 +21,7 @@ def network(settings: Settings) -> dict[str, str]:
 
 
 def configuration(settings: Settings) -> dict[str, str]:
-    """Spark's properties. Those about speed are explained in ``docs/decisions/``."""
+    """Spark's properties. Those about speed are explained in ``docs/decisions/embedded-stack.md``."""
     metastore = f"jdbc:derby:;databaseName={settings.home}/metastore;create=true"
     return {
         "spark.app.name": "lockstep",
@@ -129,6 +129,17 @@ def _properties(settings: Settings) -> Path:
     return run_dir(settings) / "spark.properties"
 
 
+def elsewhere(settings: Settings) -> bool:
+    """Whether the settings name another Spark Connect server than the embedded one."""
+    return settings.spark_remote != f"sc://{LOOPBACK}:{settings.spark_port}"
+
+
 PART = Part(
-    name="spark", check=check, launch=launch, prepare=prepare, ports=("spark_port", "spark_ui_port"), megabytes=2900
+    name="spark",
+    elsewhere=elsewhere,
+    check=check,
+    launch=launch,
+    prepare=prepare,
+    ports=("spark_port", "spark_ui_port"),
+    megabytes=2900,
 )

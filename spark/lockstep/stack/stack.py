@@ -64,8 +64,10 @@ class Stack:
         parts = select(names)
         self.settings = secrets.ensure(self.settings)
         self.supervisor = Supervisor(self.settings)
-        doctor.require(self.settings, [part for part in parts if not self.pid(part.name)], say)
-        self.supervisor.ensure(list(PARTS.values()))
+        ours = [part for part in parts if not part.elsewhere(self.settings)]
+        doctor.require(self.settings, [part for part in ours if not self.pid(part.name)], say)
+        if any(part.launch for part in ours):
+            self.supervisor.ensure(list(PARTS.values()))
         given_up, began = Event(), time.monotonic()
         with ThreadPoolExecutor(len(parts)) as threads:
             started: dict[str, Future[None]] = {}
@@ -153,6 +155,8 @@ class Stack:
         if not part.launch:
             part.prepare(self.settings)
             return part.check(self.settings)
+        if part.elsewhere(self.settings):
+            return self._use(part)
         if not self.pid(part.name):
             part.prepare(self.settings)
             self.supervisor.start(part.name)
@@ -161,6 +165,14 @@ class Stack:
             return answer
         part.settle(self.settings)
         return self._await(part, part.check, given_up) if part.answers else answer
+
+    def _use(self, part: Part) -> str:
+        try:
+            (part.answers or part.check)(self.settings)
+            part.settle(self.settings)
+            return f"{part.check(self.settings)} (not ours)"
+        except Unhealthy as error:
+            raise StackError(f"{part.name}, which the settings name, does not answer: {error}", "see to it there.") from error
 
     def _await(self, part: Part, check: Check, given_up: Event) -> str:
         attempts = Retrying(
@@ -198,6 +210,8 @@ class Stack:
         return StackError(what, f"read {log} (`lockstep logs {part.name}`).")
 
     def _health(self, part: Part, process: Process | None) -> Health:
+        if part.elsewhere(self.settings):
+            return self._asked(lambda: part.check(self.settings))
         if process is None or process.state in ("STOPPED", "STOPPING"):
             return Health(False, "stopped", "not running")
         if process.state in ("FATAL", "EXITED", "UNKNOWN"):
@@ -205,8 +219,12 @@ class Stack:
         pid, uptime = process.pid or None, int((datetime.now(UTC) - process.started).total_seconds())
         if process.state != "RUNNING":
             return Health(False, "starting", process.detail or process.state.lower(), pid, uptime)
+        return self._asked(lambda: self._ask(part, part.check, process), pid, uptime)
+
+    @staticmethod
+    def _asked(ask: Callable[[], str], pid: int | None = None, uptime: int = 0) -> Health:
         try:
-            return Health(True, "healthy", self._ask(part, part.check, process), pid, uptime)
+            return Health(True, "healthy", ask(), pid, uptime)
         except Unhealthy as error:
             return Health(False, "unhealthy", str(error), pid, uptime)
 

@@ -12,6 +12,7 @@ from lockstep.stack import doctor, jars, lease
 from lockstep.stack.doctor import Finding
 from lockstep.stack.errors import StackError
 from lockstep.stack.registry import PARTS
+from lockstep.stack.stack import Stack
 
 
 @pytest.fixture
@@ -95,7 +96,11 @@ def test_a_second_spark_server_on_the_lake_is_a_problem(settings: Settings) -> N
     assert "LOCKSTEP_LAKE" in found.fix
 
 
-def test_a_kafka_that_does_not_answer_is_a_problem(settings: Settings) -> None:
-    found = doctor.kafka_reachable(settings.model_copy(update={"kafka": "127.0.0.1:1"}))
-    assert found.level == "problem"
-    assert "127.0.0.1:1" in found.what
+def test_a_kafka_of_others_that_does_not_answer_is_unhealthy_and_not_started(settings: Settings) -> None:
+    stack = Stack(settings.model_copy(update={"kafka": "127.0.0.1:1"}))
+    health = stack.health(["kafka"])["kafka"]
+    assert (health.state, health.pid) == ("unhealthy", None)
+    assert "127.0.0.1:1" in health.detail
+    with pytest.raises(StackError, match=r"kafka, which the settings name, does not answer"):
+        stack.up(["kafka"], lambda _line: None)
+    assert not stack.supervisor.running()
