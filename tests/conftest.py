@@ -3,8 +3,13 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 TESTS = Path(__file__).parent
+
+# How long an example takes says how busy the machine is, not whether it is right.
+settings.register_profile("lockstep", deadline=None)
+settings.load_profile("lockstep")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
