@@ -53,9 +53,9 @@ def test_what_up_settles_is_settled_here_too(services: dict[str, Any]) -> None:
     assert {part for step, part in one_shots(services).values() if step == "settle"} == to_settle
 
 
-def test_the_health_check_is_the_parts_own(services: dict[str, Any]) -> None:
+def test_the_health_check_is_what_up_waits_for(services: dict[str, Any]) -> None:
     for part, service in launched(services).items():
-        assert services[service]["healthcheck"]["test"] == ["CMD", *STEP, "check", part]
+        assert services[service]["healthcheck"]["test"] == ["CMD", *STEP, "answers", part]
     for name, service in services.items():
         ends = name in one_shots(services) or "profiles" in service
         assert ("healthcheck" in service) != ends, name
@@ -148,7 +148,7 @@ def test_containers_find_each_other_by_their_names(services: dict[str, Any], con
 def test_airflows_processes_share_their_secrets_and_their_home(services: dict[str, Any], container: Any) -> None:
     processes = [name for name in services if name.startswith("airflow-")]
     configurations = [airflow.configuration(container(name)) for name in processes]
-    assert len(configurations) == 5
+    assert len(configurations) == 6
     assert all(configuration == configurations[0] for configuration in configurations)
     assert configurations[0]["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://airflow-api-server:8080/execution/"
     assert configurations[0]["AIRFLOW__API__BASE_URL"] == "http://127.0.0.1:8080"
