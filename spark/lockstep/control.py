@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from lockstep.ingest.ranges import Range
     from lockstep.settings import Settings
 
+# Under a lock, because two that create the same table at once do collide, IF NOT EXISTS or not; one statement list is one
+# transaction, which lets go of the lock.
 SCHEMA = """
+SELECT pg_advisory_xact_lock(hashtextextended('ledger_heads', 0));
 CREATE TABLE IF NOT EXISTS ledger_heads (
     table_name  text PRIMARY KEY,
     version     bigint NOT NULL,

@@ -4,6 +4,7 @@
 the Python clients share one file. Keys and certificates must be PEM: the Python clients read no Java key stores.
 """
 
+import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,9 @@ import kafka
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.errors import LockstepError
 from lockstep.settings import Settings
+
+# It tells of each connection that it opens and closes.
+logging.getLogger("kafka").setLevel(logging.WARNING)
 
 # Java's name -> (kafka-python's, librdkafka's)
 _PLAIN_NAMES = {

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 LAYERS = ("bronze", "silver", "quarantine", "gold", "live", "late", "ops", "serving", "marts", "staging")
 
 
+# A database that only says that all the tables were registered since the server started.
+_REGISTERED = "registered"
+
+
 @dataclass(frozen=True)
 class Txn:
     """The identity of one write: Delta skips a second commit of the same ``app`` with the same or a lower ``version``."""
@@ -67,14 +71,36 @@ def create(
     partitioned_by: str = "",
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Create the table where it is missing, and register it in the catalog, which is derived from the lake."""
-    spark.sql(f"CREATE DATABASE IF NOT EXISTS {table.partition('.')[0]}")
+    """Create the table where it is missing."""
     layout = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
     pairs = ", ".join(f"'{key}' = '{value}'" for key, value in (properties or {}).items())
     spark.sql(
         f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING delta {layout} LOCATION '{path(settings, table)}'"
         + (f" TBLPROPERTIES ({pairs})" if pairs else "")
     )
+
+
+def tables(settings: "Settings") -> list[str]:
+    """All tables of the lake, as ``layer.name``, sorted."""
+    filesystem, root = fs.FileSystem.from_uri(settings.lake)
+    selectors = [fs.FileSelector(f"{root}/{layer}", allow_not_found=True) for layer in LAYERS]
+    found = (
+        f"{layer}.{info.base_name}"
+        for layer, selector in zip(LAYERS, selectors, strict=True)
+        for info in filesystem.get_file_info(selector)
+    )
+    return sorted(table for table in found if exists(settings, table))
+
+
+def register(spark: "SparkSession", settings: "Settings") -> None:
+    """Make the lake's tables known by name, where the server has just started: its catalog is derived from the lake."""
+    if spark.catalog.databaseExists(_REGISTERED):
+        return
+    for layer in LAYERS:
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
+    for table in tables(settings):
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION '{path(settings, table)}'")
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {_REGISTERED}")
 
 
 def exists(settings: "Settings", table: str) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lockstep import lake
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def connect(settings: "Settings", name: str, session_id: str | None = None) -> "Iterator[SparkSession]":
-    """Open a session of its own on the server, in UTC, and close it at the end.
+    """Open a session of its own on the server, in UTC and with the lake's tables in its catalog, and close it at the end.
 
     A session carries the transaction id of the MERGE that it runs, so it belongs to one writer and one thread.
 
@@ -32,6 +34,7 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
         remote += f";session_id={session_id}"
     spark = SparkSession.builder.remote(remote).create()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
+    lake.register(spark, settings)
     try:
         yield spark
     finally:

@@ -34,8 +34,21 @@ class StepFailed(LockstepError):
 
 
 def ingest(kind: str, run_id: str) -> dict[str, int]:
-    """Take what the topics of a kind (``events`` or ``changes``) have into bronze; rows by stream, where any were new."""
-    from lockstep.ingest.bronze import ingest as work
+    """Take what the topics of a kind (``events`` or ``changes``) have into bronze; rows by stream, where any were new.
+
+    A topic that does not exist is nothing new as long as nothing was ever taken from it.
+    """
+    from lockstep.ingest import bronze, ledger
+    from lockstep.ingest.offsets import TopicMissing
+
+    def work(spark: "SparkSession", settings: "Settings", contract: Contract, run_id: str) -> "Entry | None":
+        try:
+            return bronze.ingest(spark, settings, contract, run_id)
+        except TopicMissing:
+            if ledger.latest(settings, bronze.table_of(contract)):
+                raise
+            log.warning("%s: there is no topic %s yet", contract.name, contract.topic)
+            return None
 
     return _each("ingest", work, [c for c in CONTRACTS.values() if c.kind == kind], run_id)
 

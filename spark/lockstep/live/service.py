@@ -101,7 +101,6 @@ def run(config: "Settings", stopping: threading.Event) -> None:
 def main() -> None:
     """Run until SIGTERM or SIGINT, then stop the queries between two micro-batches."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout)
-    logging.getLogger("kafka").setLevel(logging.WARNING)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())

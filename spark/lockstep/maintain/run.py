@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyarrow import fs
-
 from lockstep import lake
 from lockstep.control import lease
 from lockstep.maintain.archive import archive
@@ -34,23 +32,9 @@ def maintain(spark: "SparkSession", settings: "Settings", run_id: str) -> list[K
 
     Nothing younger than ``retain_hours`` is removed: until then a reader, an as-of query or a replay may use any version.
     """
-    names = tables(settings)
+    names = lake.tables(settings)
     archive(spark, settings, names, run_id)
     return [_maintain(spark, settings, name, run_id) for name in names if name.partition(".")[0] not in NOT_OURS]
-
-
-def tables(settings: "Settings") -> list[str]:
-    """All tables of the lake, as ``layer.name``, sorted."""
-    filesystem, root = fs.FileSystem.from_uri(settings.lake)
-    layers = [
-        layer for layer in lake.LAYERS if filesystem.get_file_info(f"{root}/{layer}").type == fs.FileType.Directory
-    ]
-    found = (
-        (layer, info.base_name)
-        for layer in layers
-        for info in filesystem.get_file_info(fs.FileSelector(f"{root}/{layer}"))
-    )
-    return sorted(f"{layer}.{name}" for layer, name in found if lake.exists(settings, f"{layer}.{name}"))
 
 
 def _maintain(spark: "SparkSession", settings: "Settings", table: str, run_id: str) -> Kept:

@@ -22,7 +22,6 @@ def network(settings: Settings) -> dict[str, str]:
 
 def configuration(settings: Settings) -> dict[str, str]:
     """Spark's properties. Those about speed are explained in ``docs/decisions/embedded-stack.md``."""
-    metastore = f"jdbc:derby:;databaseName={settings.home}/metastore;create=true"
     return {
         "spark.app.name": "lockstep",
         "spark.master": settings.spark_master,
@@ -39,14 +38,10 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.ui.retainedExecutions": "100",
         "spark.executor.memory": settings.spark_executor_memory,
         "spark.local.dir": str(settings.home / "tmp" / "spark"),
-        # The catalog: Delta everywhere, one embedded metastore, which only this process may open.
+        # The catalog is in memory: it is derived from the lake, and every client fills it where it finds it empty.
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": str(settings.home / "warehouse"),
-        "spark.hadoop.javax.jdo.option.ConnectionURL": metastore,
-        "spark.hadoop.datanucleus.schema.autoCreateAll": "true",
-        "spark.hadoop.hive.metastore.schema.verification": "false",
         # Right for one JVM on a local disk, wrong for two: the lease keeps the second away.
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
         "spark.databricks.delta.snapshotPartitions": "2",
@@ -87,7 +82,6 @@ def launch(settings: Settings) -> Launch:
     argv = [str(java.executable), f"-Xmx{settings.spark_memory}", "-XX:+UseParallelGC", *SPARK_OPENS]
     argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={settings.home / 'tmp' / 'java'}"]
     argv += [LOGGING]
-    argv += [f"-Dderby.stream.error.file={settings.home / 'logs' / 'derby.log'}"]
     argv += ["-cp", ":".join(map(str, [f"{home}/jars/*", *ours])), "org.apache.spark.deploy.SparkSubmit"]
     argv += ["--properties-file", str(_properties(settings))]
     if not settings.spark_master.startswith("local"):
