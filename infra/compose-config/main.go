@@ -20,7 +20,8 @@ func main() {
 }
 
 func load(files []string) ([]byte, error) {
-	options, err := cli.NewProjectOptions(files, cli.WithOsEnv, cli.WithDotEnv, cli.WithProfiles([]string{"*"}))
+	options, err := cli.NewProjectOptions(files, cli.WithOsEnv, cli.WithEnvFiles(), cli.WithDotEnv,
+		cli.WithProfiles([]string{"*"}))
 	if err != nil {
 		return nil, err
 	}
