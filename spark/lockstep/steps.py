@@ -34,30 +34,21 @@ class StepFailed(LockstepError):
 
 
 def ingest(kind: str, run_id: str) -> dict[str, int]:
-    """Take what the topics of a kind (``events`` or ``changes``) have into bronze; rows by stream, where any were new.
+    """Take what the topics of a kind (``events`` or ``changes``) have into bronze; rows by stream, where any were new."""
+    from lockstep.ingest.bronze import behind
+    from lockstep.ingest.bronze import ingest as work
 
-    A topic that does not exist is nothing new as long as nothing was ever taken from it.
-    """
-    from lockstep.ingest import bronze, ledger
-    from lockstep.ingest.offsets import TopicMissing
-
-    def work(spark: "SparkSession", settings: "Settings", contract: Contract, run_id: str) -> "Entry | None":
-        try:
-            return bronze.ingest(spark, settings, contract, run_id)
-        except TopicMissing:
-            if ledger.latest(settings, bronze.table_of(contract)):
-                raise
-            log.warning("%s: there is no topic %s yet", contract.name, contract.topic)
-            return None
-
-    return _each("ingest", work, [c for c in CONTRACTS.values() if c.kind == kind], run_id)
+    contracts = behind(configuration.load(), (c for c in CONTRACTS.values() if c.kind == kind))
+    return _each("ingest", work, contracts, run_id)
 
 
 def refine(run_id: str) -> dict[str, int]:
     """Bring silver up to bronze; rows by stream, where any were new."""
+    from lockstep.refine.silver import behind
     from lockstep.refine.silver import refine as work
 
-    return _each("refine", work, CONTRACTS.values(), run_id)
+    settings = configuration.load()
+    return _each("refine", work, [c for c in CONTRACTS.values() if behind(settings, c)], run_id)
 
 
 def roll_up(run_id: str) -> dict[str, int]:
@@ -79,16 +70,17 @@ def gate(layer: str, run_id: str) -> dict[str, int]:
     The data docs are built again when anything was looked at.
     """
     from lockstep.quality.gate import gate as work
+    from lockstep.quality.gate import is_open
     from lockstep.quality.suites import gated
 
     settings = configuration.load()
-    with connect(settings, "gate") as spark:
-        try:
-            outcomes = work(spark, settings, [t for t in gated() if t.startswith(f"{layer}.")], run_id)
-        except LockstepError:
-            _data_docs(settings)
-            raise
-    if outcomes:
+    tables = [t for t in gated() if t.startswith(f"{layer}.") and not is_open(settings, t)]
+    if not tables:
+        return {}
+    try:
+        with connect(settings, "gate") as spark:
+            outcomes = work(spark, settings, tables, run_id)
+    finally:
         _data_docs(settings)
     return {outcome.table: outcome.checks for outcome in outcomes}
 

@@ -52,7 +52,10 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: "View", run_id: s
         new = _summary(silver.where(to_where(ranges, "_partition", "_offset")), view)
         low, high = view.windows_of(new["first"], new["last"]) if new["first"] else (None, None)
         counts = {"counted": new["counted"], "ignored": new["ignored"], "side": 0}
-        record = ledger.record("rollup", done, run_id, ranges, counts=counts, source_version=source.version)
+        mixed = done is not None and not ledger.untouched(settings, done)
+        record = ledger.record(
+            "rollup", done, run_id, ranges, mixed=mixed, counts=counts, source_version=source.version
+        )
         _replace(silver, settings, view, low, high, record)
         return ledger.latest(settings, table)
 
@@ -63,17 +66,18 @@ def rebuild(
     """Recompute the windows that start in ``[start, end)`` (UTC), from the silver rows that gold already covers.
 
     Returns:
-        The new entry, or None for a view that has no gold yet: the next ``roll_up`` covers all of it.
+        The new entry, or None where there is nothing to redo: the view has no gold yet, and the next ``roll_up`` covers all of
+        it; or this very code has written all of gold, and nobody else.
     """
     source_table, table = f"silver.{view.input}", gold_of(view)
     with lease(settings, table, run_id):
         done = ledger.latest(settings, table)
-        if done is None:
+        if done is None or ledger.by_this_code(settings, done):
             return None
         position = [Range(r.topic, r.topic_id, r.partition, 0, r.end) for r in done.ranges]
         silver = lake.read(spark, settings, source_table).where(to_where(position, "_partition", "_offset"))
         still = [Range(r.topic, r.topic_id, r.partition, r.end, r.end) for r in done.ranges]
-        record = ledger.record("rollup", done, run_id, still, counts={})
+        record = ledger.record("rollup", done, run_id, still, mixed=True, counts={})
         _replace(silver, settings, view, start.astimezone(UTC), end.astimezone(UTC), record)
         return ledger.latest(settings, table)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg2
 
+from lockstep import marts
 from lockstep.airflow import Airflow, Run
 from lockstep.contracts import CONTRACTS
 from lockstep.simulate import ground_truth
@@ -61,6 +62,12 @@ def drained(status: Status, layer: str) -> Fact:
     done = {"bronze": sum(s.bronze for s in status.streams), "silver": sum(s.silver for s in status.streams)}
     rows = f", {done[layer]:,} rows" if layer in done else ""
     return Fact(layer, lag == 0, f"{lag:,} offsets behind{rows}")
+
+
+def sold(status: Status) -> Fact:
+    """The marts' sources have every order and order line that was captured."""
+    lag = sum(s.lag["silver"] for s in status.streams if f"silver.{s.name}" in marts.SOURCES)
+    return Fact("orders in silver", lag == 0, f"{lag:,} offsets behind")
 
 
 def acknowledged(settings: "Settings", status: Status) -> list[str]:

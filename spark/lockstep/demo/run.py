@@ -110,8 +110,8 @@ class Demo:
         status = gather(settings, self.stack)
         self._refuse(airflow, status)
         arrived = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
-        if not self._asked and not facts.missing(arrived):
-            # The days as of now are complete, so each is rolled up once.
+        if not self._asked and not facts.missing([arrived[0], facts.sold(status)]):
+            # The days are complete now, so each is rolled up once.
             airflow.unpause(ROLLUP)
             airflow.backfill(ROLLUP, first_day, plan.end - timedelta(days=1), BACKFILL_AT_ONCE)
             self._asked = True

@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING
 from lockstep import lake
 from lockstep.control import advance, head, lease
 from lockstep.ingest import ledger
-from lockstep.ingest.offsets import bounds
+from lockstep.ingest.offsets import bounds, existing_bounds
 from lockstep.ingest.ranges import plan, size
 from lockstep.ingest.source import read_range
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import SparkSession
 
     from lockstep.contracts import Contract
+    from lockstep.ingest.ranges import Bounds
     from lockstep.settings import Settings
 
 COLUMNS = (
@@ -30,6 +33,22 @@ PROPERTIES = {
 def table_of(contract: "Contract") -> str:
     """The stream's bronze table."""
     return f"bronze.{contract.name}"
+
+
+def behind(settings: "Settings", contracts: "Iterable[Contract]") -> "list[Contract]":
+    """Those whose topic exists and holds more than their ledger; asks the broker once, and Spark never."""
+    contracts = list(contracts)
+    held = existing_bounds(settings, [c.topic for c in contracts])
+    return [c for c in contracts if c.topic in held and _lag(held[c.topic], ledger.latest(settings, table_of(c)))]
+
+
+def _lag(topic: "Bounds", newest: ledger.Entry | None) -> bool:
+    done = {r.partition: r for r in newest.ranges} if newest else {}
+    return any(
+        p not in done or (done[p].end, done[p].topic_id) != (last, topic.topic_id)
+        for p, (first, last) in topic.partitions.items()
+        if last > first or p in done
+    )
 
 
 def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:

@@ -4,6 +4,7 @@ A commit's record (in ``userMetadata``) is ``{writer, seq, run_id, code_version,
 every commit of a writer, and its ranges start where the ranges of the commit before ended.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 GENERATION = 1
+HOUSEKEEPING = {"CREATE TABLE", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Entry:
         totals: the same, over this entry and all before it.
         reached: per partition, the newest Kafka timestamp (milliseconds, UTC) among the rows written, or the moment at which
             the partition was found drained.
+        code_since: the entry from which on this code version alone has written the table; 1: all of it.
     """
 
     table: str
@@ -45,6 +48,7 @@ class Entry:
     totals: Mapping[str, int]
     reached: Mapping[int, int]
     committed_at: int
+    code_since: int = 1
 
 
 def entry(commit: Commit) -> Entry:
@@ -65,6 +69,7 @@ def entry(commit: Commit) -> Entry:
         totals=add(record.get("before", {}), counts),
         reached=_reached(ranges, commit.files),
         committed_at=commit.timestamp,
+        code_since=record["code_since"],
     )
 
 
@@ -113,11 +118,36 @@ def add(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in sorted(one.keys() | other.keys())}
 
 
-def record(writer: str, previous: Entry | None, run_id: str, ranges: Iterable[Range], **more: Any) -> dict[str, Any]:
-    """The record that makes a commit the ledger entry that follows ``previous``."""
+def untouched(settings: "Settings", newest: Entry) -> bool:
+    """Whether nobody else has changed the table's rows since its newest entry; housekeeping does not count."""
+    since = itertools.takewhile(lambda c: c.version > newest.version, lake.commits(settings, newest.table))
+    return all(commit.operation in HOUSEKEEPING for commit in since)
+
+
+def by_this_code(settings: "Settings", newest: Entry) -> bool:
+    """Whether all of the table was written by the code that runs now, and by nobody else."""
+    return newest.code_since == 1 and newest.code_version == code_version() and untouched(settings, newest)
+
+
+def record(
+    writer: str,
+    previous: Entry | None,
+    run_id: str,
+    ranges: Iterable[Range],
+    mixed: bool = False,
+    **more: Any,
+) -> dict[str, Any]:
+    """The record that makes a commit the ledger entry that follows ``previous``.
+
+    Args:
+        mixed: the table has rows that somebody else wrote.
+    """
+    seq = previous.seq + 1 if previous else 1
+    goes_on = previous and previous.code_version == code_version() and not mixed
     return {
         "writer": writer,
-        "seq": previous.seq + 1 if previous else 1,
+        "seq": seq,
+        "code_since": previous.code_since if previous and goes_on else seq,
         "run_id": run_id,
         "code_version": code_version(),
         "ranges": [r.as_dict() for r in ranges],

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lockstep import lake
 from lockstep.control import lease
 from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, after, size, to_where
+from lockstep.ingest.ranges import Range, after, ends, size, to_where
 from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
 from lockstep.refine.tables import Tables
 
@@ -34,6 +34,13 @@ _PROPERTIES = {
     "delta.logRetentionDuration": "interval 400 days",
 }
 _NO_STATISTICS = {"delta.dataSkippingStatsColumns": "_topic,_partition,_offset,_arrival,_reason"}
+
+
+def behind(settings: "Settings", contract: "Contract") -> bool:
+    """Whether bronze holds more than silver has taken; read from the ledgers alone."""
+    tables = Tables.of(contract)
+    source, done = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
+    return source is not None and (done is None or ends(done.ranges) != ends(source.ranges))
 
 
 def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:

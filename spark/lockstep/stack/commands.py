@@ -94,6 +94,3 @@ def fetch_jars(
         say(f"{jars.LOCK_FILE} names {jars.relock(found)} jars now: review the difference before it is committed.")
     count = jars.fetch(found, say)
     say(f"{len(jars.locked())} jars in {jars.directory(found)}, {count} fetched.")
-
-
-

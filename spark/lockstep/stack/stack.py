@@ -172,7 +172,9 @@ class Stack:
             part.settle(self.settings)
             return f"{part.check(self.settings)} (not ours)"
         except Unhealthy as error:
-            raise StackError(f"{part.name}, which the settings name, does not answer: {error}", "see to it there.") from error
+            raise StackError(
+                f"{part.name}, which the settings name, does not answer: {error}", "see to it there."
+            ) from error
 
     def _await(self, part: Part, check: Check, given_up: Event) -> str:
         attempts = Retrying(

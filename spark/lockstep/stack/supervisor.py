@@ -103,7 +103,9 @@ class Supervisor:
         except _DIED:
             return {}
         return {
-            info["name"]: Process(info["statename"], info["pid"], datetime.fromtimestamp(info["start"], UTC), info["description"])
+            info["name"]: Process(
+                info["statename"], info["pid"], datetime.fromtimestamp(info["start"], UTC), info["description"]
+            )
             for info in found
         }
 

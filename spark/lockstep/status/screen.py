@@ -9,7 +9,7 @@ from lockstep.status.model import Status, age
 
 def render(status: Status) -> RenderableType:
     """One screen: the verdict first, then what it rests on."""
-    return Group(_verdict(status), _streams(status), _views(status), _parts(status))
+    return Group(_verdict(status), _streams(status), _views(status), _quality(status), _parts(status))
 
 
 def show(status: Status) -> None:
@@ -25,12 +25,10 @@ def _verdict(status: Status) -> Text:
 
 def _streams(status: Status) -> Table:
     table = Table("stream", title="Rows and lag", title_justify="left", box=None, pad_edge=False)
-    for name in ("log end", "bronze", "silver", "duplicates", "quarantined", "control", "lag bronze", "lag silver"):
+    for name in ("log end", "bronze", "silver", "dupl.", "quar.", "control", "lag b", "lag s"):
         table.add_column(name, justify="right")
-    table.add_column("lag by view")
     table.add_column("fresh", justify="right")
     for s in status.streams:
-        views = ", ".join(f"{k} {v:,}" for k, v in s.lag.items() if "." in k)
         counts = (
             s.log_end,
             s.bronze,
@@ -41,33 +39,38 @@ def _streams(status: Status) -> Table:
             s.lag["bronze"],
             s.lag["silver"],
         )
-        table.add_row(s.name, *(f"{n:,}" for n in counts), views, age(s.fresh_at))
+        table.add_row(s.name, *(f"{n:,}" for n in counts), age(s.fresh_at))
     return table
 
 
 def _views(status: Status) -> Table:
     table = Table("view", title="\nLive against batch", title_justify="left", box=None, pad_edge=False)
-    for name in ("counted", "ignored (late)", "side", "windows compared", "unexplained"):
+    for name in ("counted", "late", "side", "lag gold", "lag live", "windows", "unexplained"):
         table.add_column(name, justify="right")
-    table.add_column("closed until (UTC)")
+    table.add_column("compared until")
     table.add_column("verdict")
     for v in status.views:
-        counts = (v.counted, v.ignored, v.side, v.windows, v.unexplained)
+        lag = {layer: sum(s.lag.get(f"{layer}.{v.name}", 0) for s in status.streams) for layer in ("gold", "live")}
+        counts = (v.counted, v.ignored, v.side, lag["gold"], lag["live"], v.windows, v.unexplained)
         style = "green" if v.verdict == "equal" else "yellow" if v.until is None else "red"
         table.add_row(v.name, *(f"{n:,}" for n in counts), (v.until or "-")[:19], Text(v.verdict, style=style))
     return table
 
 
 def _parts(status: Status) -> Table:
-    table = Table.grid(padding=(0, 4))
     health = Table("part", "health", title="\nParts", title_justify="left", box=None, pad_edge=False)
     for part, state in status.health.items():
         health.add_row(part, Text(state, style="green" if state == "healthy" else "red"))
     runs = Table("DAG", "last run", title="\nAirflow", title_justify="left", box=None, pad_edge=False)
     for dag, run in status.runs.items():
         runs.add_row(dag, Text(run, style="red" if run.startswith("failed") else ""))
-    quality = Table("gate", "outcome", title="\nQuality", title_justify="left", box=None, pad_edge=False)
+    both = Table.grid(padding=(0, 4))
+    both.add_row(health, runs)
+    return both
+
+
+def _quality(status: Status) -> Table:
+    table = Table("gate", "newest outcome", title="\nQuality", title_justify="left", box=None, pad_edge=False)
     for name, outcome in status.quality.items():
-        quality.add_row(name, Text(outcome, style="green" if outcome.startswith("passed") else "red"))
-    table.add_row(health, runs, quality)
+        table.add_row(name, Text(outcome, style="green" if outcome.startswith("passed") else "red"))
     return table
