@@ -73,7 +73,8 @@ def configuration(settings: Settings) -> dict[str, str]:
         "USAGE_DATA_COLLECTION": {"ENABLED": "False"},
     }
     variables = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
-    return variables | {"AIRFLOW_HOME": str(airflow_home(settings))}
+    # The folder of airflow_local_settings.py, which lets the tasks be forks of a scheduler that has imported what they need.
+    return variables | {"AIRFLOW_HOME": str(airflow_home(settings)), "PYTHONPATH": str(PROJECT / "infra" / "airflow")}
 
 
 def prepare(settings: Settings) -> None:

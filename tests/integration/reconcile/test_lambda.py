@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.integration.conftest import START
+from tests.shop import START
 
 from lockstep import lake
 from lockstep.batch.rollup import rebuild, roll_up

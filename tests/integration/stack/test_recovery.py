@@ -28,7 +28,7 @@ def test_a_part_that_is_killed_comes_back_with_what_it_had(stack: Stack, part: s
     if "outlives" not in topics(settings):
         admin.create_topics([NewTopic("outlives", 1)])["outlives"].result(30)
     with connect(settings, "test") as spark:
-        spark.sql("CREATE SCHEMA IF NOT EXISTS outlives")
+        spark.range(1).write.format("delta").mode("ignore").save(f"{settings.lake}/outlives")
 
     killed = psutil.Process(stack.pid(part))
     os.kill(killed.pid, signal.SIGKILL)
@@ -41,7 +41,7 @@ def test_a_part_that_is_killed_comes_back_with_what_it_had(stack: Stack, part: s
         assert cursor.fetchone() == (0,)
     assert "outlives" in topics(settings)
     with connect(settings, "test") as spark:
-        assert spark.catalog.databaseExists("outlives")
+        assert spark.read.format("delta").load(f"{settings.lake}/outlives").count() == 1
 
 
 def topics(settings: Settings) -> set[str]:

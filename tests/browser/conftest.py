@@ -1,0 +1,42 @@
+"""A logged-in page of the Airflow of the stack that runs now (``make demo`` first), in Debian's Chromium."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+from lockstep import settings as configuration
+from lockstep.settings import PROJECT, Settings
+
+CHROMIUM = "/usr/bin/chromium"
+# Without these, Chromium asks for its maker's hosts at every start.
+QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+
+
+@pytest.fixture(scope="session")
+def settings() -> Settings:
+    return configuration.load()
+
+
+@pytest.fixture(scope="session")
+def pictures() -> Path:
+    """Where the pictures go that a person then looks at."""
+    directory = PROJECT / "artifacts" / "browser"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def page(settings: Settings) -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        opened = browser.new_page(viewport={"width": 1500, "height": 950}, locale="en-GB")
+        opened.set_default_timeout(30_000)
+        opened.goto(settings.airflow_url)
+        opened.fill("input[name=username]", "admin")
+        opened.fill("input[name=password]", settings.airflow_password.get_secret_value())
+        opened.click("button[type=submit]")
+        opened.wait_for_url(lambda url: "/auth" not in url and "/login" not in url)
+        yield opened
+        browser.close()
