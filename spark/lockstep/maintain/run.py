@@ -1,6 +1,8 @@
 """Look after every table of the lake."""
 
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep import lake
@@ -34,7 +36,21 @@ def maintain(spark: "SparkSession", settings: "Settings", run_id: str) -> list[K
     """
     names = lake.tables(settings)
     archive(spark, settings, names, run_id)
+    trim_logs(settings.home / "airflow" / "logs", settings.retain_hours)
     return [_maintain(spark, settings, name, run_id) for name in names if name.partition(".")[0] not in NOT_OURS]
+
+
+def trim_logs(directory: Path, hours: int) -> int:
+    """Remove the task logs that nobody has written to for so long; the supervisor rotates those of the parts itself.
+
+    Returns:
+        How many files were removed.
+    """
+    limit = time.time() - hours * 3600
+    old = [file for file in directory.rglob("*.log") if file.stat().st_mtime < limit]
+    for file in old:
+        file.unlink()
+    return len(old)
 
 
 def _maintain(spark: "SparkSession", settings: "Settings", table: str, run_id: str) -> Kept:
