@@ -81,7 +81,6 @@ def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
 def _create(spark: "SparkSession", settings: "Settings", contract: "Contract", tables: Tables) -> None:
     extra = f", {_CHANGE_DDL}" if contract.kind == "changes" else ""
     ddl = f"{contract.schema}, {_PROVENANCE_DDL}{extra}"
-    lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=_PROPERTIES | _NO_STATISTICS)
     lake.create(spark, settings, tables.log, ddl, properties=_PROPERTIES)
     if tables.current:
         lake.create(spark, settings, tables.current, ddl, properties=_PROPERTIES)
@@ -105,6 +104,7 @@ def _write(
         counts = _counts(rows)
         record = ledger.record("refine", done, run_id, ranges, counts=counts)
         if counts["quarantined"]:
+            lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=_PROPERTIES | _NO_STATISTICS)
             bad = rows.where("_fate = 'quarantined'").withColumn("_run_id", F.lit(run_id))
             lake.append(
                 bad.select(*PROVENANCE, "_reason", "_key", "_value", "_run_id"),
