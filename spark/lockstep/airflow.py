@@ -28,7 +28,7 @@ class Run:
     ended_at: str | None
 
     def __str__(self) -> str:
-        return f"{self.state} {self.ended_at or ''}".strip()
+        return f"{self.state} {(self.ended_at or '')[:19]}".strip()
 
 
 class Airflow:

@@ -36,6 +36,7 @@ def test_the_backfill_form_opens_for_past_days(page, settings, pictures):
 
 
 def test_the_data_docs_can_be_read(page, settings, pictures):
-    page.goto(f"file://{settings.home}/data_docs/index.html")
-    expect(page.get_by_text("silver.page_views").first).to_be_visible()
+    # The index fills its table with scripts from the web; the pages of the suites stand by themselves.
+    page.goto(f"file://{settings.home}/data_docs/expectations/silver/page_views.html")
+    expect(page.get_by_text("event_id").first).to_be_visible()
     page.screenshot(path=pictures / "data-docs.png")

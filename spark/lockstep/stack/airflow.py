@@ -70,6 +70,8 @@ def configuration(settings: Settings) -> dict[str, str]:
             "PARSING_PROCESSES": "1",
         },
         "LOGGING": {"BASE_LOG_FOLDER": str(airflow_home(settings) / "logs")},
+        # A busy machine must not cost a task its attempt.
+        "WORKERS": {"EXECUTION_API_TIMEOUT": "30"},
         "USAGE_DATA_COLLECTION": {"ENABLED": "False"},
     }
     variables = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}

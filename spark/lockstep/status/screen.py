@@ -7,6 +7,9 @@ from rich.text import Text
 from lockstep.status.model import Status, age
 
 
+WIDTH = 120
+
+
 def render(status: Status) -> RenderableType:
     """One screen: the verdict first, then what it rests on."""
     return Group(_verdict(status), _streams(status), _views(status), _quality(status), _parts(status))
@@ -14,7 +17,9 @@ def render(status: Status) -> RenderableType:
 
 def show(status: Status) -> None:
     """Print the screen."""
-    Console().print(render(status))
+    # Piped into a file there is no width to ask for: one that holds the screen.
+    console = Console()
+    Console(width=max(console.width, WIDTH)).print(render(status))
 
 
 def _verdict(status: Status) -> Text:
@@ -25,7 +30,7 @@ def _verdict(status: Status) -> Text:
 
 def _streams(status: Status) -> Table:
     table = Table("stream", title="Rows and lag", title_justify="left", box=None, pad_edge=False)
-    for name in ("log end", "bronze", "silver", "dupl.", "quar.", "control", "lag b", "lag s"):
+    for name in ("log end", "bronze", "silver", "duplicates", "quarantined", "control", "lag bronze", "lag silver"):
         table.add_column(name, justify="right")
     table.add_column("fresh", justify="right")
     for s in status.streams:
@@ -47,7 +52,7 @@ def _views(status: Status) -> Table:
     table = Table("view", title="\nLive against batch", title_justify="left", box=None, pad_edge=False)
     for name in ("counted", "late", "side", "lag gold", "lag live", "windows", "unexplained"):
         table.add_column(name, justify="right")
-    table.add_column("compared until")
+    table.add_column("compared until", no_wrap=True)
     table.add_column("verdict")
     for v in status.views:
         lag = {layer: sum(s.lag.get(f"{layer}.{v.name}", 0) for s in status.streams) for layer in ("gold", "live")}
