@@ -6,7 +6,6 @@ from rich.text import Text
 
 from lockstep.status.model import Status, age
 
-
 WIDTH = 120
 
 
