@@ -6,7 +6,7 @@ from lockstep import lake
 from lockstep.control import advance, head, lease
 from lockstep.ingest import ledger
 from lockstep.ingest.offsets import bounds, existing_bounds
-from lockstep.ingest.ranges import plan, size
+from lockstep.ingest.ranges import gaps, plan, size
 from lockstep.ingest.source import read_range
 
 if TYPE_CHECKING:
@@ -49,6 +49,32 @@ def _lag(topic: "Bounds", newest: ledger.Entry | None) -> bool:
         for p, (first, last) in topic.partitions.items()
         if last > first or p in done
     )
+
+
+def accept_gap(
+    spark: "SparkSession", settings: "Settings", contract: "Contract", by: str, why: str
+) -> ledger.Entry | None:
+    """Sign for offsets that are gone from the log before they were read: an entry of the ledger without rows.
+
+    Returns:
+        The entry, or None when nothing is missing.
+
+    Raises:
+        TopicRecreated, DataLoss: what is missing is not the beginning of the log, and cannot be gone past.
+    """
+    table = table_of(contract)
+    with lease(settings, table, by) as control:
+        newest = ledger.latest(settings, table)
+        ledger.check_tip(table, newest, head(control, table))
+        skipped = gaps(newest.ranges if newest else (), bounds(settings, contract.topic))
+        if size(skipped) == 0:
+            return None
+        record = ledger.record("ingest", newest, f"signed by {by}", skipped, signed={"by": by, "why": why})
+        nothing = lake.read(spark, settings, table).where("false")
+        lake.append(nothing, settings, table, ledger.txn(table, record), record)
+        written = ledger.written(settings, table)
+        advance(control, table, written.version, written.seq, list(written.ranges))
+        return written
 
 
 def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:

@@ -14,7 +14,8 @@ from lockstep.contracts import CONTRACTS, Contract
 from lockstep.control import control, head
 from lockstep.errors import LedgerBroken, LockstepError
 from lockstep.ingest import ledger
-from lockstep.ingest.bronze import table_of
+from lockstep.ingest.bronze import accept_gap, table_of
+from lockstep.session import connect
 from lockstep.settings import Settings
 
 app = typer.Typer(help="The ledger of offsets, read from the Delta commits.", no_args_is_help=True)
@@ -58,11 +59,34 @@ def verify(streams: Streams = None) -> None:
 
 @app.command()
 def gaps(streams: Streams = None) -> None:
-    """List what is missing between the entries; nothing when nothing is."""
+    """List the gaps that were signed for, and what is missing without a signature."""
     settings = configuration.load()
     for contract in _chosen(streams):
+        for e in ledger.entries(settings, table_of(contract)):
+            if e.signed:
+                lost = ", ".join(f"{r.topic}-{r.partition} [{r.start}, {r.end})" for r in e.ranges if r.size)
+                typer.echo(f"signed    {lost} by {e.signed['by']} on {_time(e.committed_at)}: {e.signed['why']}")
         for problem in problems(settings, contract)[1]:
-            typer.echo(problem)
+            typer.echo(f"unsigned  {problem}")
+
+
+@app.command("accept-gap")
+def accept(
+    stream: Annotated[str, typer.Argument(help="The stream whose log has lost its beginning.")],
+    by: Annotated[str, typer.Option(help="Who signs.")],
+    why: Annotated[str, typer.Option(help="Why the loss is accepted.")],
+) -> None:
+    """Sign for offsets that retention took before they were read: the only way past them."""
+    settings = configuration.load()
+    if not by.strip() or not why.strip():
+        raise LockstepError("A gap is signed with a name and a reason: neither --by nor --why may be empty.")
+    (contract,) = _chosen([stream])
+    with connect(settings, "ledger") as spark:
+        entry = accept_gap(spark, settings, contract, by, why)
+    if entry is None:
+        typer.echo(f"{stream}: nothing is missing, so nothing was signed.")
+    else:
+        typer.echo(f"{stream}: {sum(r.size for r in entry.ranges):,} offsets signed for, in entry {entry.seq}.")
 
 
 def problems(settings: Settings, contract: Contract) -> tuple[int, list[str]]:

@@ -35,6 +35,7 @@ class Entry:
         reached: per partition, the newest Kafka timestamp (milliseconds, UTC) among the rows written, or the moment at which
             the partition was found drained.
         code_since: the entry from which on this code version alone has written the table; 1: all of it.
+        signed: ``by`` and ``why``, where the ranges are a gap that somebody has accepted, and hold no rows.
     """
 
     table: str
@@ -49,6 +50,7 @@ class Entry:
     reached: Mapping[int, int]
     committed_at: int
     code_since: int = 1
+    signed: Mapping[str, str] | None = None
 
 
 def entry(commit: Commit) -> Entry:
@@ -70,6 +72,7 @@ def entry(commit: Commit) -> Entry:
         reached=_reached(ranges, commit.files),
         committed_at=commit.timestamp,
         code_since=record["code_since"],
+        signed=record.get("signed"),
     )
 
 

@@ -94,7 +94,8 @@ def _check(before: Mapping[int, Range], bounds: Bounds) -> None:
         if done.topic_id != bounds.topic_id:
             raise TopicRecreated(
                 f"{where}: the ledger ends at offset {done.end} of topic id {done.topic_id}, but the broker's topic has id "
-                f"{bounds.topic_id}: it was deleted and created again. Sign the change with `lockstep ledger accept-gap`."
+                f"{bounds.topic_id}: it was deleted and created again. Its offsets start anew, so it is another stream: "
+                "give it a contract of its own."
             )
         if p not in bounds.partitions:
             raise DataLoss(f"{where}: the ledger ends at offset {done.end}, but the broker has no such partition.")
@@ -102,7 +103,7 @@ def _check(before: Mapping[int, Range], bounds: Bounds) -> None:
         if first > done.end:
             raise DataLoss(
                 f"{where}: offsets [{done.end}, {first}) are gone from the log before they were read. "
-                "Raise the topic's retention; sign the gap with `lockstep ledger accept-gap` to go past it."
+                "Raise the topic's retention; `lockstep ledger accept-gap` signs the gap, and is the only way past it."
             )
         if last < done.end:
             raise DataLoss(
@@ -121,6 +122,19 @@ def _shares(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
     for p in by_remainder[: limit - sum(shares.values())]:
         shares[p] += 1
     return shares
+
+
+def gaps(previous: Iterable[Range], bounds: Bounds) -> list[Range]:
+    """The ranges that are gone from the log before they were read, with an empty range for every partition that is whole.
+
+    Raises:
+        TopicRecreated, DataLoss: what is missing is not the log's beginning, and cannot be gone past.
+    """
+    done = {r.partition: r for r in previous}
+    lost = {p: max(r.end, bounds.partitions.get(p, (r.end, r.end))[0]) for p, r in done.items()}
+    skipped = [Range(r.topic, r.topic_id, p, r.end, lost[p]) for p, r in sorted(done.items())]
+    _check({r.partition: r for r in skipped}, bounds)
+    return skipped
 
 
 def after(

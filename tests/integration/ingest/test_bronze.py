@@ -4,11 +4,12 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from kafka import TopicPartition
 
 from lockstep import control, lake
-from lockstep.errors import LedgerBroken, TopicRecreated
+from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
 from lockstep.ingest import ledger
-from lockstep.ingest.bronze import ingest, table_of
+from lockstep.ingest.bronze import accept_gap, ingest, table_of
 from lockstep.kafka import admin, ensure_topics
 
 
@@ -44,7 +45,7 @@ def test_the_raw_bytes_key_headers_and_kafka_time_are_kept(spark, settings, stre
     ingest(spark, settings, stream, "run")
     found = {row["value"]: row for row in rows(table_of(stream))}
     assert bytes(found[b"\x00\xff"]["key"]) == b"k"
-    assert found[b"\x00\xff"]["timestamp"] == datetime(2026, 11, 20, 10, 0, 12, 500_000)
+    assert found[b"\x00\xff"]["timestamp"] == datetime(2026, 11, 10, 10, 0, 12, 500_000)
     assert [h["key"] for h in found[None]["headers"]] == ["lockstep-heartbeat"]
 
 
@@ -86,3 +87,25 @@ def test_a_recreated_topic_stops_even_when_its_offsets_fit(spark, settings, stre
     shop.flush()
     with pytest.raises(TopicRecreated):
         ingest(spark, settings, stream, "run")
+
+
+def test_what_retention_took_stops_the_stream_until_somebody_signs_for_it(spark, settings, stream, shop, rows):
+    for n in range(4):
+        shop.view(f"e{n}", n)
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    for n in range(4, 10):
+        shop.view(f"e{n}", n)
+    shop.flush()
+    partition = shop.acknowledged[0][0]
+    client = admin(settings)
+    client.delete_records({TopicPartition(stream.topic, partition): 7})
+    client.close()
+    with pytest.raises(DataLoss, match=rf"{stream.topic}-{partition}: offsets \[4, 7\) are gone"):
+        ingest(spark, settings, stream, "run")
+    signed = accept_gap(spark, settings, stream, by="an operator", why="retention was too short")
+    assert (signed.rows, signed.signed["why"]) == (0, "retention was too short")
+    assert ingest(spark, settings, stream, "run").rows == 3
+    assert sorted(row["offset"] for row in rows(table_of(stream))) == [0, 1, 2, 3, 7, 8, 9]
+    assert list(ledger.problems(reversed(list(ledger.entries(settings, table_of(stream)))))) == []
+    assert accept_gap(spark, settings, stream, by="an operator", why="again") is None

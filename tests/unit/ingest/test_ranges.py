@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
-from lockstep.ingest.ranges import Bounds, Range, after, ends, plan, size, to_where
+from lockstep.ingest.ranges import Bounds, Range, after, ends, gaps, plan, size, to_where
 
 logs = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(0, 1000), st.integers(0, 5000)), min_size=1)
 
@@ -86,3 +86,14 @@ def test_a_predicate_selects_the_rows_of_the_ranges_and_nothing_else():
     ranges = [Range("orders", "id-1", 0, 5, 7), Range("orders", "id-1", 1, 3, 3)]
     assert to_where(ranges) == "((partition = 0 AND offset >= 5 AND offset < 7))"
     assert to_where(ranges[1:]) == "false"
+
+
+def test_a_gap_is_exactly_what_retention_took_and_nothing_else_can_be_signed_for():
+    done = [Range("orders", "id-1", 0, 0, 10), Range("orders", "id-1", 1, 0, 10)]
+    lost = gaps(done, bounds({0: (25, 5), 1: (3, 20)}))
+    assert lost == [Range("orders", "id-1", 0, 10, 25), Range("orders", "id-1", 1, 10, 10)]
+    assert size(plan(lost, bounds({0: (25, 5), 1: (3, 20)}), 1000)) == 5 + 13
+    with pytest.raises(TopicRecreated):
+        gaps(done, bounds({0: (25, 5), 1: (3, 20)}, "id-2"))
+    with pytest.raises(DataLoss):
+        gaps(done, bounds({0: (0, 5), 1: (0, 20)}))
