@@ -126,7 +126,7 @@ def test_gold_is_held_against_its_suite_in_the_windows_that_changed(
     expect(table, {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "views", "value_set": [2]}})
     [first] = gate(spark, settings, [table], "run-1")
     assert first.success
-    assert "2026-11-20T10:00:00" in first.slice
+    assert "2026-11-10T10:00:00" in first.slice
 
     arrive(("c", 601, "/"))
     assert roll_up(spark, settings, view, "test")
