@@ -115,14 +115,21 @@ def _dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
     """Make dbt's session method find this session: it asks for the active or default one of the process."""
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    os.environ["SPARK_REMOTE"] = settings.spark_remote
-    os.environ["LOCKSTEP_LAKE"] = settings.lake
-    os.environ["DBT_SEND_ANONYMOUS_USAGE_STATS"] = "false"
+    before = dict(os.environ)
+    os.environ |= {
+        "SPARK_REMOTE": settings.spark_remote,
+        "LOCKSTEP_LAKE": settings.lake,
+        "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
+    }
     ConnectSession._set_default_and_active_session(cast("ConnectSession", spark))
     with warnings.catch_warnings():
         # The session method asks for Hive support, a setting of the server that a client cannot change.
         warnings.filterwarnings("ignore", message=".*spark.sql.catalogImplementation.*")
-        yield
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ |= before
 
 
 def _manifest(settings: "Settings", digest: str) -> "Manifest":
