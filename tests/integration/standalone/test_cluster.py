@@ -3,7 +3,6 @@
 Master, workers and server are started by the commands that the containers of `docker-compose.yml` run.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -72,11 +71,14 @@ def cluster(
 ) -> Iterator[Settings]:
     """A master, two workers and a Connect server on a lake of their own; broker and PostgreSQL are the shared ones."""
     master, master_ui, server, ui = free_ports(4)
+    home = tmp_path_factory.mktemp("cluster")
     own = Settings(
         _env_file=settings.secrets_file,  # type: ignore[call-arg]
-        home=tmp_path_factory.mktemp("cluster"),
+        home=home,
+        lake=str(home / "lake"),
         spark_master=f"spark://{LOOPBACK}:{master}",
         spark_master_ui_port=master_ui,
+        spark_remote=f"sc://{LOOPBACK}:{server}",
         spark_port=server,
         spark_ui_port=ui,
         spark_memory="1g",
@@ -138,4 +140,3 @@ def test_the_pipeline_runs_on_a_standalone_cluster_and_its_counts_add_up(
     assert all(tasks[port] > 0 for port in worker_ports), tasks
     # The home of the cluster is its own: what ran here did not run on the shared server.
     assert (cluster.home / "lake" / "gold" / view.name / "_delta_log").is_dir()
-    assert os.fspath(cluster.home) in cluster.lake
