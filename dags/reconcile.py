@@ -1,4 +1,4 @@
-"""**Live against batch.** When gold grew, and every minute (a window may close in the live layer last): compare each view's
+"""**Live against batch.** When gold grew, and every other minute (a window may close in the live layer last): compare each view's
 closed windows, and keep a row for each in `ops.reconciliation`. The task fails when a difference has no known cause.
 
 Beside it, `gate_gold` holds what [rollup_daily](/dags/rollup_daily) rebuilt against its suites.
@@ -12,7 +12,7 @@ from lockstep.orchestration import GOLD, LIVE_POOL, defaults
 
 
 @dag(
-    schedule=AssetOrTimeSchedule(timetable=CronTriggerTimetable("* * * * *", timezone="UTC"), assets=[Asset(GOLD)]),
+    schedule=AssetOrTimeSchedule(timetable=CronTriggerTimetable("*/2 * * * *", timezone="UTC"), assets=[Asset(GOLD)]),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,

@@ -54,14 +54,18 @@ class Demo:
         self._say("Starting the stack")
         self.stack.up(say=lambda line: self._say(f"  {line}"))
         with connected(self.stack.settings) as airflow:
-            self._unpause(airflow)
+            self._parsed(airflow)
             played = self._play()
+            # Airflow runs a DAG at once when it is unpaused: now there is something to take.
+            for dag in MINUTE_DAGS:
+                airflow.unpause(dag)
+            self._say(f"DAGs unpaused: {', '.join(MINUTE_DAGS)}")
             self._say("Waiting until every layer has everything, and both layers agree")
             status = self._wait(airflow, played)
             airflow.unpause("maintain")
         return status
 
-    def _unpause(self, airflow: Airflow) -> None:
+    def _parsed(self, airflow: Airflow) -> None:
         wanted = {*MINUTE_DAGS, ROLLUP, "maintain"}
         parsed = Retrying(stop=stop_after_delay(120), wait=wait_fixed(1), retry=retry_if_result(bool))
         try:
@@ -71,9 +75,6 @@ class Demo:
             raise DemoFailed(
                 f"Airflow has not parsed all of {sorted(wanted)}.\n{errors}\nSee `lockstep logs airflow-dag-processor`."
             ) from None
-        for dag in MINUTE_DAGS:
-            airflow.unpause(dag)
-        self._say(f"DAGs unpaused: {', '.join(MINUTE_DAGS)}")
 
     def _play(self) -> Played:
         self._say("Playing the shop: orders into PostgreSQL, traffic into Kafka")
@@ -92,7 +93,8 @@ class Demo:
         position = facts.wal_position(self.stack.settings)
         step = Retrying(
             stop=stop_after_delay(PATIENCE_SECONDS),
-            wait=wait_fixed(2),
+            # Each look costs the brokers and Airflow something, which is what is waited for.
+            wait=wait_fixed(5),
             retry=retry_if_result(lambda seen: bool(facts.missing(seen[1]))),
         )
         try:
