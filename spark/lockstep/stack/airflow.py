@@ -62,7 +62,13 @@ def configuration(settings: Settings) -> dict[str, str]:
         },
         "API_AUTH": {"JWT_SECRET": jwt},
         # A chain of tasks is as fast as the scheduler comes round.
-        "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.2", "SCHEDULER_HEARTBEAT_SEC": "2", "JOB_HEARTBEAT_SEC": "5"},
+        "SCHEDULER": {
+            "SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+            "SCHEDULER_HEARTBEAT_SEC": "2",
+            "JOB_HEARTBEAT_SEC": "5",
+            # The tasks of a killed scheduler die with it: they are noticed after this long, not after five minutes.
+            "TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+        },
         "DAG_PROCESSOR": {
             "REFRESH_INTERVAL": "15",
             "BUNDLE_REFRESH_CHECK_INTERVAL": "5",
