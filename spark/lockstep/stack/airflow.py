@@ -66,8 +66,8 @@ def configuration(settings: Settings) -> dict[str, str]:
             "SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             "SCHEDULER_HEARTBEAT_SEC": "2",
             "JOB_HEARTBEAT_SEC": "5",
-            # The tasks of a killed scheduler die with it: they are noticed after this long, not after five minutes.
-            "TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+            # The tasks of a killed scheduler die with it: its successor looks for them this often, not every five minutes.
+            "ORPHANED_TASKS_CHECK_INTERVAL": "15",
         },
         "DAG_PROCESSOR": {
             "REFRESH_INTERVAL": "15",
