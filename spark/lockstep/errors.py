@@ -19,7 +19,3 @@ class LedgerBroken(LockstepError):
 
 class LeaseHeld(LockstepError):
     """Another writer holds the table."""
-
-
-class QueryFailed(LockstepError):
-    """A live query stopped with an error."""

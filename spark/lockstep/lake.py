@@ -178,11 +178,6 @@ def commits(settings: "Settings", table: str) -> Iterator[Commit]:
             yield parse_commit(table, version, stream.read().decode())
 
 
-def latest(settings: "Settings", table: str) -> Commit | None:
-    """The newest commit that carries a record with a position, or None."""
-    return next((c for c in commits(settings, table) if "ranges" in c.record), None)
-
-
 def _versions(settings: "Settings", table: str) -> list[int]:
     filesystem, root = fs.FileSystem.from_uri(path(settings, table))
     selector = fs.FileSelector(f"{root}/_delta_log", allow_not_found=True)
