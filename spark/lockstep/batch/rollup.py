@@ -111,11 +111,20 @@ def _replace(
     if low is None or high is None:
         lake.append(view.transform(silver.where("false")), settings, table, txn, record)
         return
+    lake.replace(windows(silver, view, low, high), settings, table, starting_in(low, high), txn, record)
+
+
+def windows(silver: "DataFrame", view: "View", low: datetime, high: datetime) -> "DataFrame":
+    """The view's result over silver, for the windows that start in ``[low, high)`` (UTC). Pure."""
     rows = silver.where(view.on_time).where(
         (F.col(view.event_time) >= F.lit(low)) & (F.col(view.event_time) < F.lit(high + view.size))
     )
-    windows = f"window_start >= '{_literal(low)}' AND window_start < '{_literal(high)}'"
-    lake.replace(view.transform(rows).where(windows), settings, table, windows, txn, record)
+    return view.transform(rows).where(starting_in(low, high))
+
+
+def starting_in(low: datetime, high: datetime) -> str:
+    """A SQL predicate on a view's output: the windows that start in ``[low, high)`` (UTC)."""
+    return f"window_start >= '{_literal(low)}' AND window_start < '{_literal(high)}'"
 
 
 def _literal(instant: datetime) -> str:
