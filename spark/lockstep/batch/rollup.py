@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from lockstep import lake
 from lockstep.control import lease
 from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, after, size, to_where
+from lockstep.ingest.ranges import Range, size, to_where
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,8 +42,7 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: "View", run_id: s
         source, done = ledger.latest(settings, source_table), ledger.latest(settings, table)
         if source is None:
             return None
-        previous = done.ranges if done else ()
-        ranges = after(previous, source.ranges, _origin(settings, source_table, previous, source.ranges), 1 << 62)
+        ranges = ledger.untaken(settings, source, done, 1 << 62)
         if size(ranges) == 0:
             return None
         if done is None:
@@ -80,11 +79,6 @@ def rebuild(
         record = ledger.record("rollup", done, run_id, still, mixed=True, counts={})
         _replace(silver, settings, view, start.astimezone(UTC), end.astimezone(UTC), record)
         return ledger.latest(settings, table)
-
-
-def _origin(settings: "Settings", table: str, previous: Any, source: Any) -> dict[int, int]:
-    known = {r.partition for r in previous}
-    return ledger.origin(settings, table) if {r.partition for r in source} - known else {}
 
 
 def _summary(rows: "DataFrame", view: "View") -> Any:

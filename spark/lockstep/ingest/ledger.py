@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
 from lockstep.errors import LedgerBroken
-from lockstep.ingest.ranges import Range
+from lockstep.ingest.ranges import Range, after
 from lockstep.lake import Commit, Txn
 from lockstep.version import code_version
 
@@ -114,6 +114,18 @@ def origin(settings: "Settings", table: str) -> dict[int, int]:
     for e in entries(settings, table):
         first |= {r.partition: r.start for r in e.ranges}
     return first
+
+
+def untaken(settings: "Settings", source: Entry | None, done: Entry | None, max_offsets: int) -> list[Range]:
+    """Plan what a downstream table (its newest entry: ``done``) has yet to take from its source's ledger; ``[]`` for no source.
+
+    A partition that is new to it starts where the source's ledger started.
+    """
+    if source is None:
+        return []
+    previous = done.ranges if done else ()
+    new = {r.partition for r in source.ranges} - {r.partition for r in previous}
+    return after(previous, source.ranges, origin(settings, source.table) if new else {}, max_offsets)
 
 
 def add(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lockstep import lake
 from lockstep.control import lease
 from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, after, ends, size, to_where
+from lockstep.ingest.ranges import Range, ends, size, to_where
 from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
 from lockstep.refine.tables import Tables
 
@@ -53,23 +53,16 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
     tables = Tables.of(contract)
     with lease(settings, tables.log, run_id):
         done = ledger.latest(settings, tables.log)
-        ranges = _pinned(settings, tables, done.seq + 1 if done else 1) or _next(settings, tables, done)
+        source = ledger.latest(settings, tables.bronze)
+        ranges = _pinned(settings, tables, done.seq + 1 if done else 1) or ledger.untaken(
+            settings, source, done, settings.max_offsets_per_run
+        )
         if size(ranges) == 0:
             return None
         if done is None:
             _create(spark, settings, contract, tables)
         _write(spark, settings, contract, tables, done, ranges, run_id)
         return ledger.latest(settings, tables.log)
-
-
-def _next(settings: "Settings", tables: Tables, done: ledger.Entry | None) -> list[Range]:
-    source = ledger.latest(settings, tables.bronze)
-    if source is None:
-        return []
-    known = {r.partition for r in done.ranges} if done else set()
-    new = {r.partition for r in source.ranges} - known
-    origin = ledger.origin(settings, tables.bronze) if new else {}
-    return after(done.ranges if done else (), source.ranges, origin, settings.max_offsets_per_run)
 
 
 def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
