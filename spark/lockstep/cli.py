@@ -9,12 +9,13 @@ from lockstep.errors import LockstepError
 from lockstep.ingest import commands as ledger
 from lockstep.simulate.commands import simulate
 from lockstep.stack import commands as stack
-from lockstep.status.commands import status
+from lockstep.status.commands import lag, status
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.command()(demo)
 app.command()(simulate)
 app.command()(status)
+ledger.app.command()(lag)
 app.add_typer(ledger.app, name="ledger")
 app.registered_commands += stack.app.registered_commands
 

@@ -1,13 +1,17 @@
-"""``lockstep status``."""
+"""``lockstep status`` and ``lockstep ledger lag``."""
 
 import json
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from lockstep import settings
+from lockstep.contracts import CONTRACTS
+from lockstep.errors import LockstepError
 from lockstep.stack.stack import Stack
-from lockstep.status.gather import gather
+from lockstep.status.gather import gather, gather_streams
+from lockstep.status.lag import table
 from lockstep.status.screen import show
 
 
@@ -21,3 +25,17 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")
         show(found)
     if not found.ok:
         raise typer.Exit(1)
+
+
+def lag(
+    streams: Annotated[list[str] | None, typer.Argument(help="Streams, such as page_views; all without one.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show per partition where the log ends, and the position and lag of each layer, batch and live."""
+    if unknown := sorted(set(streams or ()) - CONTRACTS.keys()):
+        raise LockstepError(f"There is no stream {', '.join(unknown)}: name one of {', '.join(CONTRACTS)}.")
+    found = {s.name: s.partitions for s in gather_streams(settings.load()) if s.name in (streams or CONTRACTS)}
+    if as_json:
+        typer.echo(json.dumps({name: [p.as_dict() for p in rows] for name, rows in found.items()}, indent=2))
+    else:
+        Console().print(table(found))

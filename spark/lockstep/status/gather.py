@@ -10,12 +10,13 @@ from lockstep.contracts import CONTRACTS, Contract
 from lockstep.errors import LockstepError
 from lockstep.ingest import ledger
 from lockstep.ingest.offsets import existing_bounds
-from lockstep.ingest.ranges import Bounds
+from lockstep.ingest.ranges import Bounds, ends
 from lockstep.lake import checkpoint
 from lockstep.quality import outcomes
 from lockstep.reconcile.frontier import live_position
 from lockstep.reconcile.run import last
 from lockstep.refine.tables import Tables
+from lockstep.status.lag import partition_lags, total
 from lockstep.status.model import Status, Stream, ViewStatus
 from lockstep.views import VIEWS
 
@@ -70,31 +71,28 @@ def problems(
 def _stream(settings: "Settings", contract: Contract, topic: Bounds) -> Stream:
     tables = Tables.of(contract)
     bronze, silver = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
-    lag = {"bronze": lag_of(topic, bronze), "silver": lag_of(topic, silver)}
+    position = {"bronze": _ends(bronze, topic), "silver": _ends(silver, topic)}
     for view in VIEWS.values():
         if view.input == contract.name:
-            lag[f"gold.{view.name}"] = lag_of(topic, ledger.latest(settings, f"gold.{view.name}"))
-            position = live_position(checkpoint(settings, view.name, ledger.GENERATION), contract.topic)
-            lag[f"live.{view.name}"] = _behind(topic, position)
+            position[f"gold.{view.name}"] = _ends(ledger.latest(settings, f"gold.{view.name}"), topic)
+            place = checkpoint(settings, view.name, ledger.GENERATION)
+            position[f"live.{view.name}"] = live_position(place, contract.topic)
+    partitions = partition_lags(topic, position)
     counts = silver.totals if silver else {}
     return Stream(
         name=contract.name,
         topic=contract.topic,
         log_end=sum(last for _, last in topic.partitions.values()),
         bronze=bronze.totals.get("rows", 0) if bronze else 0,
-        lag=lag,
+        lag=total(partitions),
+        partitions=partitions,
         fresh_at=bronze.committed_at if bronze else None,
         **{name: counts.get(name, 0) for name in ("silver", "duplicates", "quarantined", "control")},
     )
 
 
-def lag_of(topic: Bounds, entry: ledger.Entry | None) -> int:
-    """Offsets that the topic holds beyond a ledger's position."""
-    return _behind(topic, {r.partition: r.end for r in entry.ranges} if entry else {})
-
-
-def _behind(topic: Bounds, position: Mapping[int, int]) -> int:
-    return sum(last - position.get(p, first) for p, (first, last) in topic.partitions.items())
+def _ends(entry: ledger.Entry | None, topic: Bounds) -> dict[int, int]:
+    return ends(r for r in entry.ranges if r.topic == topic.topic) if entry else {}
 
 
 def _view(settings: "Settings", name: str) -> ViewStatus:

@@ -1,9 +1,11 @@
 """What the status says: streams, views, health, runs and gates, and what of it is not all right."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+from lockstep.status.lag import PartitionLag
 
 
 @dataclass(frozen=True)
@@ -12,6 +14,7 @@ class Stream:
 
     Args:
         lag: offsets that the topic holds beyond each layer: ``bronze``, ``silver``, and ``gold`` and ``live`` per view.
+        partitions: the same per partition.
         fresh_at: milliseconds (UTC) of the newest bronze commit, None before the first.
     """
 
@@ -24,6 +27,7 @@ class Stream:
     quarantined: int = 0
     control: int = 0
     lag: Mapping[str, int] = field(default_factory=dict)
+    partitions: Sequence[PartitionLag] = ()
     fresh_at: int | None = None
 
     @property
@@ -70,7 +74,9 @@ class Status:
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
-        streams = [asdict(s) | {"adds_up": s.adds_up} for s in self.streams]
+        streams = [
+            asdict(s) | {"adds_up": s.adds_up, "partitions": [p.as_dict() for p in s.partitions]} for s in self.streams
+        ]
         views = [asdict(v) | {"verdict": v.verdict} for v in self.views]
         return {"ok": self.ok} | asdict(self) | {"streams": streams, "views": views}
 

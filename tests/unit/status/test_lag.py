@@ -1,0 +1,42 @@
+"""Lag per partition, batch and live, from the log's bounds and the layers' positions."""
+
+from io import StringIO
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from lockstep.ingest.ranges import Bounds
+from lockstep.status.lag import partition_lags, table, total
+
+TOPIC = Bounds("page_views", "id", {0: (0, 100), 1: (40, 90), 2: (0, 0)})
+POSITIONS = {"bronze": {0: 100, 1: 80, 2: 0}, "live.per_minute": {0: 70}}
+
+
+def test_each_partition_tells_its_log_end_and_where_batch_and_live_stand():
+    first, second, empty = partition_lags(TOPIC, POSITIONS)
+    assert (first.end, dict(first.position), first.lag) == (
+        100,
+        {"bronze": 100, "live.per_minute": 70},
+        {"bronze": 0, "live.per_minute": 30},
+    )
+    assert second.lag == {"bronze": 10, "live.per_minute": 50}, "what retention took was never to be read"
+    assert empty.lag == {"bronze": 0, "live.per_minute": 0}
+
+
+def test_a_screen_and_a_program_are_told_the_same():
+    lags = partition_lags(TOPIC, POSITIONS)
+    console = Console(width=100, file=StringIO())
+    console.print(table({"page_views": lags}))
+    assert [line.split() for line in console.file.getvalue().splitlines()][1:3] == [
+        ["page_views-0", "bronze", "0", "100", "100", "0"],
+        ["page_views-0", "live.per_minute", "0", "100", "70", "30"],
+    ]
+    assert lags[0].as_dict()["lag"] == {"bronze": 0, "live.per_minute": 30}
+
+
+@given(st.dictionaries(st.integers(0, 8), st.tuples(st.integers(0, 50), st.integers(50, 99)), min_size=1), st.data())
+def test_a_streams_lag_is_the_sum_over_its_partitions(partitions, data):
+    at = {p: data.draw(st.integers(start, end)) for p, (start, end) in partitions.items()}
+    lags = partition_lags(Bounds("t", "id", partitions), {"bronze": at})
+    assert total(lags) == {"bronze": sum(end - at[p] for p, (_, end) in partitions.items())}
