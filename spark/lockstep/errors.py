@@ -19,3 +19,7 @@ class LedgerBroken(LockstepError):
 
 class LeaseHeld(LockstepError):
     """Another writer holds the table."""
+
+
+class Overtaken(LockstepError):
+    """A run whose task had died has committed in the place of this one."""

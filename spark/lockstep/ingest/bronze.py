@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake
 from lockstep.control import advance, head, lease
+from lockstep.crashpoint import crashpoint
 from lockstep.ingest import ledger
 from lockstep.ingest.offsets import bounds, existing_bounds
 from lockstep.ingest.ranges import gaps, plan, size
@@ -72,7 +73,7 @@ def accept_gap(
         record = ledger.record("ingest", newest, f"signed by {by}", skipped, signed={"by": by, "why": why})
         nothing = lake.read(spark, settings, table).where("false")
         lake.append(nothing, settings, table, ledger.txn(table, record), record)
-        written = ledger.written(settings, table)
+        written = ledger.committed(settings, table, record)
         advance(control, table, written.version, written.seq, list(written.ranges))
         return written
 
@@ -85,6 +86,7 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
 
     Raises:
         DataLoss, TopicRecreated, LedgerBroken: see there; nothing was read or written.
+        Overtaken: another run was first, see there.
     """
     table = table_of(contract)
     with lease(settings, table, run_id) as control:
@@ -97,8 +99,10 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
             return None
         if newest is None:
             lake.create(spark, settings, table, COLUMNS, properties=PROPERTIES)
+        crashpoint("range-planned")
         record = ledger.record("ingest", newest, run_id, ranges)
         lake.append(read_range(spark, settings, ranges), settings, table, ledger.txn(table, record), record)
-        written = ledger.written(settings, table)
+        crashpoint("bronze-committed")
+        written = ledger.committed(settings, table, record)
         advance(control, table, written.version, written.seq, list(written.ranges))
         return written

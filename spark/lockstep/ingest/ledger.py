@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
-from lockstep.errors import LedgerBroken
+from lockstep.errors import LedgerBroken, Overtaken
 from lockstep.ingest.ranges import Range, after
 from lockstep.lake import Commit, Txn
 from lockstep.version import code_version
@@ -35,6 +35,7 @@ class Entry:
         reached: per partition, the newest Kafka timestamp (milliseconds, UTC) among the rows written, or the moment at which
             the partition was found drained.
         code_since: the entry from which on this code version alone has written the table; 1: all of it.
+        until: for a keyed view's gold, the instant (ISO, UTC) before which its rows are final.
         signed: ``by`` and ``why``, where the ranges are a gap that somebody has accepted, and hold no rows.
     """
 
@@ -51,6 +52,7 @@ class Entry:
     committed_at: int
     code_since: int = 1
     signed: Mapping[str, str] | None = None
+    until: str | None = None
 
 
 def entry(commit: Commit) -> Entry:
@@ -73,6 +75,7 @@ def entry(commit: Commit) -> Entry:
         committed_at=commit.timestamp,
         code_since=record["code_since"],
         signed=record.get("signed"),
+        until=record.get("until"),
     )
 
 
@@ -96,15 +99,24 @@ def latest(settings: "Settings", table: str) -> Entry | None:
     return next(entries(settings, table), None)
 
 
-def written(settings: "Settings", table: str) -> Entry:
-    """The entry that was just committed.
+def committed(settings: "Settings", table: str, record: Mapping[str, Any]) -> Entry:
+    """The entry that the commit of this record has just made.
 
     Raises:
-        LedgerBroken: the log has no entry at all.
+        Overtaken: Delta has skipped the commit, as another run had committed other ranges under its number.
+        LedgerBroken: the commit was acknowledged, but the log does not have it.
     """
     newest = latest(settings, table)
-    if newest is None:
-        raise LedgerBroken(f"{table}: a commit was acknowledged, but its log has no entry. See its _delta_log.")
+    if newest is None or newest.seq != record["seq"]:
+        raise LedgerBroken(
+            f"{table}: entry {record['seq']} was acknowledged, but its log ends with {newest.seq if newest else 'nothing'}. "
+            "See its _delta_log."
+        )
+    if [r.as_dict() for r in newest.ranges] != record["ranges"]:
+        raise Overtaken(
+            f"{table}: entry {newest.seq} is of run {newest.run_id}, whose task has died, but whose write was still at work. "
+            f"Run {record['run_id']} again: it goes on from there."
+        )
     return newest
 
 
@@ -123,7 +135,8 @@ def untaken(settings: "Settings", source: Entry | None, done: Entry | None, max_
     """
     if source is None:
         return []
-    previous = done.ranges if done else ()
+    topics = {r.topic for r in source.ranges}
+    previous = [r for r in done.ranges if r.topic in topics] if done else []
     new = {r.partition for r in source.ranges} - {r.partition for r in previous}
     return after(previous, source.ranges, origin(settings, source.table) if new else {}, max_offsets)
 

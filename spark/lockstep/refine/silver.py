@@ -1,17 +1,20 @@
 """Silver: each event once, each source row as it is now; what cannot be believed goes to quarantine with its raw bytes.
 
 One run takes what bronze has beyond silver's position. The commits go out in an order that makes a crash between them
-harmless: quarantine first (its record pins the ranges of the run), then a change stream's current rows (a MERGE that only
-newer LSNs win), and last the table whose ledger says that the run is done.
+harmless: quarantine first, then a change stream's current rows (a MERGE that only newer LSNs win), and last the table whose
+ledger says that the run is done. Each of the first two pins the ranges of the run, because the next run's commit to it has the
+same transaction id, and is skipped.
 """
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.control import lease
+from lockstep.crashpoint import crashpoint
 from lockstep.ingest import ledger
 from lockstep.ingest.ranges import Range, ends, size, to_where
 from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
@@ -49,6 +52,9 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
     Returns:
         The new entry of the stream's silver ledger, whose counts add up to the rows read
         (``bronze = silver + duplicates + quarantined + control``), or None when there was nothing new.
+
+    Raises:
+        Overtaken: another run was first, see there.
     """
     tables = Tables.of(contract)
     with lease(settings, tables.log, run_id):
@@ -61,14 +67,16 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
             return None
         if done is None:
             _create(spark, settings, contract, tables)
-        _write(spark, settings, contract, tables, done, ranges, run_id)
-        return ledger.latest(settings, tables.log)
+        return _write(spark, settings, contract, tables, done, ranges, run_id)
 
 
 def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
-    """The ranges of a run that wrote its quarantine and died before silver: they must be the same again."""
-    newest = ledger.latest(settings, tables.quarantine)
-    return list(newest.ranges) if newest and newest.seq == seq else []
+    """The ranges of a run that died after its first commit and before its last: they must be the same again."""
+    for table in filter(None, (tables.current, tables.quarantine)):
+        newest = ledger.latest(settings, table)
+        if newest and newest.seq == seq:
+            return list(newest.ranges)
+    return []
 
 
 def _create(spark: "SparkSession", settings: "Settings", contract: "Contract", tables: Tables) -> None:
@@ -87,7 +95,7 @@ def _write(
     done: ledger.Entry | None,
     ranges: list[Range],
     run_id: str,
-) -> None:
+) -> ledger.Entry:
     raw = lake.read(spark, settings, tables.bronze).where(to_where(ranges))
     oldest = raw.agg(F.min("timestamp")).collect()[0][0]
     horizon = F.lit(oldest) - F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
@@ -97,22 +105,32 @@ def _write(
         counts = _counts(rows)
         record = ledger.record("refine", done, run_id, ranges, counts=counts)
         if counts["quarantined"]:
-            lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=_PROPERTIES | _NO_STATISTICS)
-            bad = rows.where("_fate = 'quarantined'").withColumn("_run_id", F.lit(run_id))
-            lake.append(
-                bad.select(*PROVENANCE, "_reason", "_key", "_value", "_run_id"),
-                settings,
-                tables.quarantine,
-                ledger.txn(tables.quarantine, record),
-                record,
-            )
+            _set_aside(rows.where("_fate = 'quarantined'"), settings, tables.quarantine, ranges, record)
+            crashpoint("quarantine-committed")
         extra = CHANGE if contract.kind == "changes" else ()
         fresh = rows.where("_fate = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
         if tables.current and counts["silver"]:
             _apply(fresh, settings, contract, tables.current, record)
+            crashpoint("changes-applied")
         lake.append(fresh, settings, tables.log, ledger.txn(tables.log, record), record)
+        crashpoint("silver-committed")
+        return ledger.committed(settings, tables.log, record)
     finally:
         rows.unpersist()
+
+
+def _set_aside(bad: "DataFrame", settings: "Settings", table: str, ranges: list[Range], record: dict[str, Any]) -> None:
+    """Append to quarantine what it does not have yet: it may be ahead of silver, when an older run came in between."""
+    lake.create(bad.sparkSession, settings, table, QUARANTINE, properties=_PROPERTIES | _NO_STATISTICS)
+    newest = ledger.latest(settings, table)
+    held = ends(newest.ranges) if newest else {}
+    missing = [replace(r, start=min(max(r.start, held.get(r.partition, 0)), r.end)) for r in ranges]
+    if not size(missing):
+        return
+    rows = bad.where(to_where(missing, "_partition", "_offset")).withColumn("_run_id", F.lit(record["run_id"]))
+    columns_of_it = [*PROVENANCE, "_reason", "_key", "_value", "_run_id"]
+    lake.append(rows.select(*columns_of_it), settings, table, ledger.txn(table, record), record)
+    ledger.committed(settings, table, record)
 
 
 def _counts(rows: "DataFrame") -> dict[str, int]:
@@ -154,9 +172,7 @@ def classify(parsed: "DataFrame", earlier: "DataFrame", contract: "Contract") ->
     return joined.withColumn("_fate", fate).drop("_good", "_first", "_first_at", "_known_at")
 
 
-def _apply(
-    fresh: "DataFrame", settings: "Settings", contract: "Contract", table: str, record: dict[str, object]
-) -> None:
+def _apply(fresh: "DataFrame", settings: "Settings", contract: "Contract", table: str, record: dict[str, Any]) -> None:
     """Keep the newest change of each row (SCD1); a delete stays as a row marked ``_deleted``."""
     newest_first = [F.desc("_commit_lsn"), F.desc("_lsn"), F.desc("_offset")]
     window = Window.partitionBy(*contract.unique_id).orderBy(*newest_first)
@@ -170,3 +186,4 @@ def _apply(
         txn=ledger.txn(table, record),
         record=record,
     )
+    ledger.committed(settings, table, record)
