@@ -6,7 +6,9 @@ the Python clients share one file. Keys and certificates must be PEM: the Python
 
 import logging
 import re
+import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,10 @@ _PLAIN_NAMES = {
 }
 _JAAS_FIELD = re.compile(r'(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
 
-
+# Records keep the time of their producer, and are never deleted by age.
+KEPT = {"message.timestamp.type": "CreateTime", "retention.ms": "-1", "cleanup.policy": "delete"}
 _BOOTSTRAP_MS = 8_000
+_OPEN_TRANSACTION_SECONDS = 90
 
 
 class KafkaUnavailable(LockstepError):
@@ -151,27 +155,59 @@ def ensure_topics(settings: Settings, contracts: Mapping[str, Contract] = CONTRA
     Returns:
         the names of the topics created by this call, sorted.
     """
-    client = admin(settings)
-    try:
+    return create_topics(
+        settings, {c.topic: {"num_partitions": c.partitions, "configs": KEPT} for c in contracts.values()}
+    )
+
+
+def create_topics(settings: Settings, topics: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Create those of the topics that are missing, and wait until each has its leaders; one that exists is left as it is.
+
+    Args:
+        topics: by name, ``num_partitions`` and ``configs``.
+
+    Returns:
+        the names of the topics created by this call, sorted.
+    """
+    with closing(admin(settings)) as client:
         existing = set(client.list_topics())
-        missing = {
-            contract.topic: {
-                "num_partitions": contract.partitions,
-                "configs": {"message.timestamp.type": "CreateTime", "retention.ms": "-1", "cleanup.policy": "delete"},
-            }
-            for contract in contracts.values()
-            if contract.topic not in existing
-        }
+        missing = {name: dict(options) for name, options in topics.items() if name not in existing}
         if missing:
             try:
                 client.create_topics(missing)
             except kafka.errors.TopicAlreadyExistsError:
                 # Connect or another simulator was faster with one of them: the others still have to be made.
-                return ensure_topics(settings, contracts)
+                return create_topics(settings, topics)
             client.wait_for_topics(sorted(missing))
         return sorted(missing)
-    finally:
-        client.close()
+
+
+def latest_by_key(settings: Settings, topic: str) -> dict[bytes, bytes]:
+    """The table that a changelog topic stands for: each key's newest committed value, without the keys that were deleted.
+
+    It reads up to where the log ended when it began, and waits for transactions that were open there, so that nothing
+    which was committed before the call is missed.
+
+    Raises:
+        KafkaUnavailable: no broker answers, or a transaction stays open for longer than any of ours may.
+    """
+    with closing(consumer(settings, isolation_level="read_uncommitted")) as reader:
+        partitions = [kafka.TopicPartition(topic, p) for p in reader.partitions_for_topic(topic) or ()]
+        ends = reader.end_offsets(partitions)
+    table: dict[bytes, bytes] = {}
+    give_up = time.monotonic() + _OPEN_TRANSACTION_SECONDS
+    with closing(consumer(settings)) as reader:
+        reader.assign(partitions)
+        reader.seek_to_beginning()
+        while any(reader.position(tp) < end for tp, end in ends.items()):
+            for record in (r for records in reader.poll(timeout_ms=500).values() for r in records):
+                table[record.key] = record.value
+            if time.monotonic() > give_up:
+                raise KafkaUnavailable(
+                    f"{topic} could not be read to its end within {_OPEN_TRANSACTION_SECONDS} s: a transaction is open in it. "
+                    "See `kafka-transactions find-hanging`, then try again."
+                )
+    return {key: value for key, value in table.items() if value is not None}
 
 
 def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
