@@ -17,6 +17,10 @@ class LedgerBroken(LockstepError):
     """The ledger has a gap, an overlap, a missing tip, or a count that does not fit."""
 
 
+class UnknownView(LockstepError):
+    """No view has that name."""
+
+
 class LeaseHeld(LockstepError):
     """Another writer holds the table."""
 

@@ -54,6 +54,7 @@ class Settings(BaseSettings):
     kafka_memory: str = "512m"
     connect_memory: str = "512m"
 
+    views: str = Field("page_views_per_minute", description="the views that run, comma-separated, or: all")
     max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a backlog drains in steps")
     retain_hours: int = Field(168, ge=168, description="how long a removed file stays for readers of old versions")
 

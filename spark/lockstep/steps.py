@@ -14,7 +14,7 @@ from lockstep import settings as configuration
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.errors import LockstepError
 from lockstep.session import connect
-from lockstep.views import VIEWS, View
+from lockstep.views import View, chosen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,13 +54,17 @@ def refine(run_id: str) -> dict[str, int]:
 def roll_up(run_id: str) -> dict[str, int]:
     """Bring the views' gold up to silver, where silver has passed its gate; rows by view, where any were new."""
     from lockstep.batch.rollup import roll_up as work
+    from lockstep.batch.rollup import sources
     from lockstep.quality.gate import is_open
 
     settings = configuration.load()
-    ready = [view for view in VIEWS.values() if is_open(settings, f"silver.{view.input}")]
-    for view in VIEWS.values():
-        if view not in ready:
-            log.warning("%s waits: silver.%s has not passed its gate", view.name, view.input)
+    ready = []
+    for view in chosen(settings.views):
+        shut = [table for table in sources(view) if not is_open(settings, table)]
+        if shut:
+            log.warning("%s waits: %s has not passed its gate", view.name, ", ".join(shut))
+        else:
+            ready.append(view)
     return _each("roll_up", work, ready, run_id)
 
 
@@ -101,7 +105,7 @@ def rebuild_day(start: datetime, end: datetime, run_id: str) -> list[str]:
 
     settings = configuration.load()
     with connect(settings, "rollup") as spark:
-        entries = [rebuild(spark, settings, view, start, end, run_id) for view in VIEWS.values()]
+        entries = [rebuild(spark, settings, view, start, end, run_id) for view in chosen(settings.views)]
         return [entry.table for entry in entries if entry] + build(spark, settings, start, end, run_id)
 
 
@@ -115,7 +119,7 @@ def reconcile(run_id: str) -> dict[str, str]:
 
     settings = configuration.load()
     with connect(settings, "reconcile") as spark:
-        reports = work(spark, settings, run_id)
+        reports = work(spark, settings, chosen(settings.views), run_id)
     wrong = [f"{r.view}: {r.unexplained} of {r.windows} windows, such as {r.sample}" for r in reports if r.unexplained]
     if wrong:
         raise StepFailed("Live and batch differ, and no cause is known:\n  " + "\n  ".join(wrong))

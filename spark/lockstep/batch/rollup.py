@@ -1,125 +1,191 @@
-"""Run a view as a batch job: recompute whole windows from silver, and put them in the place of the old ones.
+"""Run a view as a batch job: recompute an interval of it from silver, and put it in the place of what was there.
 
-Gold is always the view over exactly the silver rows below the position in its ledger, however it was reached.
+Gold is always the view over exactly the silver rows below the position in its ledger, however it was reached. A keyed view's
+rows are those of the instants before its ``until``: the moment that every partition's log had passed, less the lateness.
 """
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from lockstep import lake
+from lockstep.batch.compute import gold_columns, interval, result
+from lockstep.contracts import CONTRACTS
 from lockstep.control import lease
+from lockstep.definition import Keyed, View, Windowed
 from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, size, to_where
+from lockstep.ingest.frontier import reached
+from lockstep.ingest.ranges import Range, ends, size, to_where
+from lockstep.refine.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.settings import Settings
-    from lockstep.views import View
 
 PROPERTIES = {
     "delta.setTransactionRetentionDuration": "interval 400 days",
     "delta.logRetentionDuration": "interval 400 days",
 }
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+Interval = tuple[datetime, datetime]
 
 
-def gold_of(view: "View") -> str:
+def gold_of(view: View) -> str:
     """The view's table in the batch layer."""
     return f"gold.{view.name}"
 
 
-def roll_up(spark: "SparkSession", settings: "Settings", view: "View", run_id: str) -> ledger.Entry | None:
-    """Bring gold up to silver: recompute the windows that the new rows touch.
+def sources(view: View) -> list[str]:
+    """The silver tables that the view is computed from."""
+    return [Tables.of(CONTRACTS[stream]).log for stream in view.streams]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a run takes of one stream: silver's entry, and the ranges that gold has not seen."""
+
+    stream: str
+    source: ledger.Entry
+    ranges: tuple[Range, ...]
+
+
+def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str) -> ledger.Entry | None:
+    """Bring gold up to silver: recompute what the new rows touch.
 
     Returns:
         The new entry, whose counts add up to the silver rows taken (``silver = counted + ignored + side``), or None when
-        there was nothing new.
+        there was nothing new, or one of the view's streams has no silver yet.
     """
-    source_table, table = f"silver.{view.input}", gold_of(view)
+    table = gold_of(view)
     with lease(settings, table, run_id):
-        source, done = ledger.latest(settings, source_table), ledger.latest(settings, table)
-        if source is None:
-            return None
-        ranges = ledger.untaken(settings, source, done, 1 << 62)
-        if size(ranges) == 0:
+        done = ledger.latest(settings, table)
+        taken = _take(settings, view, done)
+        if taken is None or not any(size(one.ranges) for one in taken):
             return None
         if done is None:
-            lake.create(spark, settings, table, view.columns, properties=PROPERTIES)
-        silver = lake.read(spark, settings, source_table, source.version)
-        new = _summary(silver.where(to_where(ranges, "_partition", "_offset")), view)
-        low, high = view.windows_of(new["first"], new["last"]) if new["first"] else (None, None)
-        counts = {"counted": new["counted"], "ignored": new["ignored"], "side": 0}
-        mixed = done is not None and not ledger.untouched(settings, done)
+            lake.create(spark, settings, table, gold_columns(view), properties=PROPERTIES)
+        silver = {one.stream: lake.read(spark, settings, one.source.table, one.source.version) for one in taken}
+        new = _summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken})
+        until = _until(settings, view, taken, done)
         record = ledger.record(
-            "rollup", done, run_id, ranges, mixed=mixed, counts=counts, source_version=source.version
+            "rollup",
+            done,
+            run_id,
+            [r for one in taken for r in one.ranges],
+            mixed=done is not None and not ledger.untouched(settings, done),
+            counts=new["counts"],
+            sources={one.source.table: one.source.version for one in taken},
+            until=until.isoformat() if until else None,
         )
-        _replace(silver, settings, view, low, high, record)
+        _replace(silver, settings, view, _touched(view, new, done, until), record)
         return ledger.latest(settings, table)
 
 
 def rebuild(
-    spark: "SparkSession", settings: "Settings", view: "View", start: datetime, end: datetime, run_id: str
+    spark: "SparkSession", settings: "Settings", view: View, start: datetime, end: datetime, run_id: str
 ) -> ledger.Entry | None:
-    """Recompute the windows that start in ``[start, end)`` (UTC), from the silver rows that gold already covers.
+    """Recompute the interval ``[start, end)`` (UTC), from the silver rows that gold already covers.
 
     Returns:
         The new entry, or None where there is nothing to redo: the view has no gold yet, and the next ``roll_up`` covers all of
         it; or this very code has written all of gold, and nobody else.
     """
-    source_table, table = f"silver.{view.input}", gold_of(view)
+    table = gold_of(view)
     with lease(settings, table, run_id):
         done = ledger.latest(settings, table)
         if done is None or ledger.by_this_code(settings, done):
             return None
-        position = [Range(r.topic, r.topic_id, r.partition, 0, r.end) for r in done.ranges]
-        silver = lake.read(spark, settings, source_table).where(to_where(position, "_partition", "_offset"))
+        silver = {stream: covered(spark, settings, stream, done) for stream in view.streams}
         still = [Range(r.topic, r.topic_id, r.partition, r.end, r.end) for r in done.ranges]
-        record = ledger.record("rollup", done, run_id, still, mixed=True, counts={})
-        _replace(silver, settings, view, start.astimezone(UTC), end.astimezone(UTC), record)
+        record = ledger.record("rollup", done, run_id, still, mixed=True, counts={}, until=done.until)
+        _replace(silver, settings, view, bounded(view, done, start, end), record)
         return ledger.latest(settings, table)
 
 
-def _summary(rows: "DataFrame", view: "View") -> Any:
-    on_time = F.expr(view.on_time)
-    return rows.agg(
-        F.count_if(on_time).alias("counted"),
-        F.count_if(~on_time).alias("ignored"),
-        F.min(F.when(on_time, F.col(view.event_time))).alias("first"),
-        F.max(F.when(on_time, F.col(view.event_time))).alias("last"),
-    ).collect()[0]
+def covered(spark: "SparkSession", settings: "Settings", stream: str, done: ledger.Entry) -> "DataFrame":
+    """The rows of a stream's silver log that an entry of gold covers."""
+    topic = CONTRACTS[stream].topic
+    position = [Range(r.topic, r.topic_id, r.partition, 0, r.end) for r in done.ranges if r.topic == topic]
+    silver = lake.read(spark, settings, Tables.of(CONTRACTS[stream]).log)
+    return silver.where(to_where(position, "_partition", "_offset"))
+
+
+def bounded(view: View, done: ledger.Entry, start: datetime, end: datetime) -> Interval:
+    """The interval as far as gold is final: a keyed view has no rows from its ``until`` on."""
+    start, end = start.astimezone(UTC), end.astimezone(UTC)
+    if not isinstance(view, Keyed):
+        return start, end
+    until = datetime.fromisoformat(done.until) if done.until else BEGINNING
+    # An upserted view is recomputed as a whole, so it must not end before what it has.
+    return start, until if view.upserts else min(end, until)
+
+
+def _take(settings: "Settings", view: View, done: ledger.Entry | None) -> list[Taken] | None:
+    taken = []
+    for stream in view.streams:
+        source = ledger.latest(settings, Tables.of(CONTRACTS[stream]).log)
+        if source is None:
+            return None
+        taken.append(Taken(stream, source, tuple(ledger.untaken(settings, source, done, 1 << 62))))
+    return taken
+
+
+def _new(taken: Taken) -> str:
+    return to_where(taken.ranges, "_partition", "_offset")
+
+
+def _until(settings: "Settings", view: View, taken: list[Taken], done: ledger.Entry | None) -> datetime | None:
+    """The instant before which a keyed view is final at the new position; it never goes back."""
+    if not isinstance(view, Keyed):
+        return None
+    before = datetime.fromisoformat(done.until) if done and done.until else BEGINNING
+    events = [one for one in taken if CONTRACTS[one.stream].kind == "events"]
+    bronze = [ledger.entries(settings, Tables.of(CONTRACTS[one.stream]).bronze) for one in events]
+    passed = [reached(entries, ends(one.ranges)) for entries, one in zip(bronze, events, strict=True)]
+    known = [time for time in passed if time is not None]
+    return max(before, min(known) - view.limit) if known and len(known) == len(passed) else before
+
+
+def _touched(view: View, new: dict[str, Any], done: ledger.Entry | None, until: datetime | None) -> Interval | None:
+    if isinstance(view, Windowed):
+        return view.windows_of(new["first"], new["last"]) if new["first"] else None
+    low = datetime.fromisoformat(done.until) if done and done.until else BEGINNING
+    until = until or BEGINNING
+    return (low, until) if low < until or view.upserts else None
+
+
+def _summary(view: View, rows: "dict[str, DataFrame]") -> dict[str, Any]:
+    """How the new rows divide, and between which instants those lie that count."""
+    late = "side" if view.policy == "side_stream" else "ignored"
+    counts = {"counted": 0, "ignored": 0, "side": 0}
+    first, last = None, None
+    for stream, time in view.times.items():
+        counted = F.expr(view.counts(time) if time else "true")
+        instant = F.when(counted, F.expr(time or "_arrival"))
+        found = rows[stream].agg(
+            F.count_if(counted).alias("counted"),
+            F.count_if(~counted).alias("late"),
+            F.min(instant).alias("first"),
+            F.max(instant).alias("last"),
+        )
+        row = found.collect()[0]
+        counts["counted"] += row["counted"]
+        counts[late] += row["late"]
+        first, last = row["first"], row["last"]
+    return {"counts": counts, "first": first, "last": last}
 
 
 def _replace(
-    silver: "DataFrame",
-    settings: "Settings",
-    view: "View",
-    low: datetime | None,
-    high: datetime | None,
-    record: dict[str, Any],
+    silver: "dict[str, DataFrame]", settings: "Settings", view: View, span: Interval | None, record: dict[str, Any]
 ) -> None:
-    """Replace the windows that start in ``[low, high)``; with no bounds, commit the record alone."""
+    """Replace what lies in the interval; with none, commit the record alone."""
     table = gold_of(view)
     txn = ledger.txn(table, record)
-    if low is None or high is None:
-        lake.append(view.transform(silver.where("false")), settings, table, txn, record)
+    if span is None:
+        nothing = result(view, {name: rows.where("false") for name, rows in silver.items()}, BEGINNING, BEGINNING)
+        lake.append(nothing, settings, table, txn, record)
         return
-    lake.replace(windows(silver, view, low, high), settings, table, starting_in(low, high), txn, record)
-
-
-def windows(silver: "DataFrame", view: "View", low: datetime, high: datetime) -> "DataFrame":
-    """The view's result over silver, for the windows that start in ``[low, high)`` (UTC). Pure."""
-    rows = silver.where(view.on_time).where(
-        (F.col(view.event_time) >= F.lit(low)) & (F.col(view.event_time) < F.lit(high + view.size))
-    )
-    return view.transform(rows).where(starting_in(low, high))
-
-
-def starting_in(low: datetime, high: datetime) -> str:
-    """A SQL predicate on a view's output: the windows that start in ``[low, high)`` (UTC)."""
-    return f"window_start >= '{_literal(low)}' AND window_start < '{_literal(high)}'"
-
-
-def _literal(instant: datetime) -> str:
-    return instant.strftime("%Y-%m-%d %H:%M:%S.%f")
+    lake.replace(result(view, silver, *span), settings, table, interval(view, *span), txn, record)

@@ -37,6 +37,17 @@ def read_stream(spark: "SparkSession", settings: "Settings", topic: str) -> "Dat
     return _to_bronze(reader.load())
 
 
+def read_partition(spark: "SparkSession", settings: "Settings", topic: str, partition: int) -> "DataFrame":
+    """The same of one partition alone, as a source of its own."""
+    reader = (
+        spark.readStream.format("kafka")
+        .options(**_options(settings))
+        .option("assign", json.dumps({topic: [partition]}))
+        .option("startingOffsets", "earliest")
+    )
+    return _to_bronze(reader.load())
+
+
 def _options(settings: "Settings") -> dict[str, str]:
     properties = {f"kafka.{key}": value for key, value in java_properties(settings).items()}
     return properties | {"kafka.isolation.level": "read_committed", "includeHeaders": "true"}

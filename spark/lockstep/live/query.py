@@ -1,86 +1,96 @@
 """One view as a live query: the same parsing, the same rule for lateness, the same definition as in batch."""
 
-from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep import lake, settings
+from lockstep import lake
+from lockstep.batch.compute import gold_columns
 from lockstep.contracts import CONTRACTS
+from lockstep.definition import Keyed, View, Windowed
+from lockstep.definition.events import events
 from lockstep.ingest import ledger
-from lockstep.ingest.source import read_stream
-from lockstep.lake import Txn
-from lockstep.refine.parse import good, parse
+from lockstep.ingest.offsets import bounds
+from lockstep.ingest.source import read_partition, read_stream
+from lockstep.live.machine import Machine
+from lockstep.live.sink import Sink
+from lockstep.refine.parse import GOOD, parse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from lockstep.settings import Settings
-    from lockstep.views import View
+
+# How far the timestamps of one partition may run backwards, when several producers write to it.
+DISORDER = "2 seconds"
 
 
-COMPACT_EVERY = 200
-
-
-def live_of(view: "View") -> str:
+def live_of(view: View) -> str:
     """The view's table in the live layer."""
     return f"live.{view.name}"
 
 
-def events(spark: "SparkSession", config: "Settings", view: "View") -> "DataFrame":
-    """The view's input as a stream: good rows, on time by the log's rule, each event once."""
-    contract = CONTRACTS[view.input]
-    rows = good(parse(read_stream(spark, config, contract.topic), contract)).where(view.on_time)
-    delay = f"{int(view.state_kept.total_seconds())} seconds"
-    return rows.withWatermark(view.event_time, delay).dropDuplicatesWithinWatermark([*contract.unique_id])
+def live_columns(view: View) -> str:
+    """The table's columns, as Spark DDL: gold's, and when the row was written."""
+    revision = "_revision BIGINT, " if isinstance(view, Keyed) else ""
+    return f"{gold_columns(view)}, {revision}_updated_at TIMESTAMP"
 
 
-def start(spark: "SparkSession", config: "Settings", view: "View") -> "StreamingQuery":
-    """Start the view's query, in update mode: a row is provisional until its window is closed."""
+def start(spark: "SparkSession", config: "Settings", view: View) -> "StreamingQuery":
+    """Start the view's query.
+
+    A window's row is provisional until the window is closed (update mode); a keyed view's rows are final, or upserted.
+    """
     table = live_of(view)
-    lake.create(spark, config, table, f"{view.columns}, _updated_at TIMESTAMP")
+    lake.create(spark, config, table, live_columns(view))
     return (
-        view.transform(events(spark, config, view))
+        rows(spark, config, view)
         .writeStream.queryName(view.name)
         .outputMode("update")
         .option("checkpointLocation", lake.checkpoint(config, view.name, ledger.GENERATION))
         .trigger(processingTime="1 second")
-        .foreachBatch(Sink(table, view.key))
+        .foreachBatch(Sink(table, view))
         .start()
     )
 
 
-class Sink:
-    """Upserts a micro-batch into the live table, once, however often Spark runs it.
+def rows(spark: "SparkSession", config: "Settings", view: View) -> "DataFrame":
+    """The view over the log, as a stream."""
+    if isinstance(view, Windowed):
+        return view.transform(_window_input(spark, config, view))
+    found = events(view, {stream: _with_log_time(spark, config, stream) for stream in view.streams})
+    timed = any(not one.is_table for one in view.inputs)
+    columns = f"{gold_columns(view)}, _revision BIGINT"
+    return found.groupBy("_key").transformWithState(
+        Machine(view), columns, outputMode="Update", timeMode="EventTime" if timed else "None"
+    )
 
-    It is pickled to the server, so it holds names only, and reads the settings where it runs.
+
+def _window_input(spark: "SparkSession", config: "Settings", view: Windowed) -> "DataFrame":
+    """Good rows that count, each event once."""
+    contract = CONTRACTS[view.input]
+    found = parse(read_stream(spark, config, contract.topic), contract).where(GOOD).where(view.on_time)
+    delay = f"{int(view.state_kept.total_seconds())} seconds"
+    return found.withWatermark(view.event_time, delay).dropDuplicatesWithinWatermark([*contract.unique_id])
+
+
+def _with_log_time(spark: "SparkSession", config: "Settings", stream: str) -> "DataFrame":
+    """Good rows of a stream; of events, with a watermark of their arrival for each partition.
+
+    The engine takes the lowest of all watermarks, so that it says what time every partition's log has passed. Heartbeats
+    move it on and then are dropped: by a filter that needs the arrival, because others are pushed below the watermark.
     """
-
-    def __init__(self, table: str, key: tuple[str, ...]) -> None:
-        self.table, self.key = table, key
-
-    def __call__(self, rows: "DataFrame", batch_id: int) -> None:
-        # Persisted, because each further look at the rows would run the whole micro-batch again.
-        rows = rows.persist()
-        try:
-            first = rows.agg(F.min("window_start")).collect()[0][0]
-            if first is not None:
-                self._upsert(rows, batch_id, first)
-        finally:
-            rows.unpersist()
-
-    def _upsert(self, rows: "DataFrame", batch_id: int, first: datetime) -> None:
-        config = settings.load()
-        lake.merge(
-            rows.withColumn("_updated_at", F.current_timestamp()),
-            config,
-            self.table,
-            # The literal lets Delta skip the files of older windows.
-            on=" AND ".join([f"t.window_start >= '{first:%F %T}'", *(f"t.{name} <=> s.{name}" for name in self.key)]),
-            newer="true",
-            txn=Txn(f"live:{self.table}:{ledger.GENERATION}", batch_id),
-            record={"writer": "live", "batch_id": batch_id},
-        )
-        if batch_id % COMPACT_EVERY == COMPACT_EVERY - 1:
-            rows.sparkSession.sql(f"OPTIMIZE delta.`{lake.path(config, self.table)}`")
+    contract = CONTRACTS[stream]
+    if contract.kind == "changes":
+        good = parse(read_stream(spark, config, contract.topic), contract).where(GOOD)
+        # Never late: the engine must not compare them with the watermark of the others.
+        return good.withColumn("_arrival", F.expr("TIMESTAMP '9999-12-31'"))
+    partitions = bounds(config, contract.topic).partitions
+    branches = [
+        parse(read_partition(spark, config, contract.topic, p), contract).withWatermark("_arrival", DISORDER)
+        for p in sorted(partitions)
+    ]
+    together = reduce(lambda one, other: one.unionAll(other), branches)
+    return together.where(F.when(F.expr(GOOD), F.col("_arrival")).isNotNull())

@@ -19,7 +19,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.ingest.offsets import existing_bounds
 from lockstep.live import query
 from lockstep.session import connect
-from lockstep.views import VIEWS, View
+from lockstep.views import View, chosen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,11 +68,12 @@ class Kept:
         if self.running is not None:
             self._failed(self.running.exception(), now)
             self.running = None
-        topic = CONTRACTS[self.view.input].topic
+        topics = [CONTRACTS[stream].topic for stream in self.view.streams]
         if now < self.retry_at:
             return
-        if topic not in existing_bounds(config, [topic]):
-            self._failed(f"the topic {topic} does not exist yet", now)
+        missing = sorted(set(topics) - existing_bounds(config, topics).keys())
+        if missing:
+            self._failed(f"no topic {', '.join(missing)} yet", now)
             return
         self.running = adopt_or_start(self.spark, config, self.view)
 
@@ -87,7 +88,7 @@ def run(config: "Settings", stopping: threading.Event) -> None:
     with ExitStack() as stack:
         kept = [
             Kept(view, stack.enter_context(connect(config, "live", session_of(config, view))))
-            for view in VIEWS.values()
+            for view in chosen(config.views)
         ]
         while not stopping.is_set():
             for one in kept:

@@ -1,48 +1,66 @@
-"""How far a layer has seen the log: a window is closed when every partition's log has passed its end plus the lateness.
+"""How far each layer has seen the log, and which of a view's rows are final there.
 
-Both layers' positions are offsets. The ledger of bronze says which time each partition had reached at which offset, so a
-position becomes a time without reading a row.
+A row is final when every partition's log has passed its window's end, or its instant, plus the lateness.
 """
 
 import json
 import re
-from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
+from lockstep import lake
+from lockstep.batch.rollup import gold_of
+from lockstep.contracts import CONTRACTS
+from lockstep.definition import Keyed, View
 from lockstep.ingest import ledger
+from lockstep.ingest.frontier import reached
+from lockstep.refine.tables import Tables
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lockstep.settings import Settings
 
 
-def reached(entries: Iterable[ledger.Entry], position: Mapping[int, int]) -> datetime | None:
-    """The time (UTC) that every partition's log had passed below ``position``, or None while one has nothing to show.
-
-    Conservative: an entry counts only when the position covers all of it.
-
-    Args:
-        entries: bronze's ledger, newest first; read no further than needed.
-        position: per partition, the next offset that the layer has not seen.
-    """
-    times: dict[int, int] = {}
-    for entry in entries:
-        for r in entry.ranges:
-            if r.partition not in times and r.partition in entry.reached and r.end <= position.get(r.partition, 0):
-                times[r.partition] = entry.reached[r.partition]
-        if times.keys() >= position.keys():
-            break
-    if not position or times.keys() < position.keys():
+def batch_final(settings: "Settings", view: View) -> datetime | None:
+    """The instant (UTC) before which gold is final, or None while nothing is."""
+    done = ledger.latest(settings, gold_of(view))
+    if done is None:
         return None
-    return datetime.fromtimestamp(min(times.values()) / 1000, UTC)
+    if isinstance(view, Keyed):
+        return datetime.fromisoformat(done.until) if done.until else None
+    return _passed(settings, view, lambda topic: {r.partition: r.end for r in done.ranges if r.topic == topic})
 
 
-def batch_position(settings: "Settings", table: str) -> dict[int, int]:
-    """The position of a table of the batch layer; empty before its first commit."""
-    newest = ledger.latest(settings, table)
-    return {r.partition: r.end for r in newest.ranges} if newest else {}
+def live_final(settings: "Settings", view: View) -> datetime | None:
+    """The instant (UTC) before which the live table is final, or None while nothing is."""
+    place = lake.checkpoint(settings, view.name, ledger.GENERATION)
+    if isinstance(view, Keyed):
+        watermark = live_watermark(place)
+        return watermark - view.limit if watermark else None
+    return _passed(settings, view, lambda topic: live_position(place, topic))
+
+
+def same_position(settings: "Settings", view: View) -> bool:
+    """Whether both layers have seen exactly the same of each of the view's topics, and anything at all."""
+    done = ledger.latest(settings, gold_of(view))
+    place = lake.checkpoint(settings, view.name, ledger.GENERATION)
+    for topic in (CONTRACTS[stream].topic for stream in view.streams):
+        batch = {r.partition: r.end for r in (done.ranges if done else ()) if r.topic == topic}
+        if not batch or batch != live_position(place, topic):
+            return False
+    return True
+
+
+def _passed(settings: "Settings", view: View, position: "Callable[[str], dict[int, int]]") -> datetime | None:
+    times = []
+    for stream in view.streams:
+        contract = CONTRACTS[stream]
+        times.append(reached(ledger.entries(settings, Tables.of(contract).bronze), position(contract.topic)))
+    known = [time for time in times if time is not None]
+    return min(known) - view.limit if len(known) == len(times) else None
 
 
 def live_position(checkpoint: str, topic: str) -> dict[int, int]:
@@ -50,22 +68,34 @@ def live_position(checkpoint: str, topic: str) -> dict[int, int]:
 
     From the checkpoint's own files: ``commits/N`` says that batch N is done, ``offsets/N`` where it ended.
     """
+    return parse_offsets(_last_offsets(checkpoint), topic)
+
+
+def live_watermark(checkpoint: str) -> datetime | None:
+    """The watermark (UTC) at which a query's last committed micro-batch ran; None before one has been reached."""
+    metadata = next((line for line in _last_offsets(checkpoint).splitlines() if "batchWatermarkMs" in line), "{}")
+    milliseconds = json.loads(metadata).get("batchWatermarkMs", 0)
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+
+
+def _last_offsets(checkpoint: str) -> str:
     filesystem, root = fs.FileSystem.from_uri(checkpoint)
     done = [int(name) for name in _names(filesystem, f"{root}/commits") if name.isdigit()]
     if not done:
-        return {}
+        return ""
     with filesystem.open_input_stream(f"{root}/offsets/{max(done)}") as stream:
-        return parse_offsets(stream.read().decode(), topic)
+        return bytes(stream.read()).decode()
 
 
 def parse_offsets(text: str, topic: str) -> dict[int, int]:
     """The Kafka offsets of one topic out of a file of Spark's offset log (``v1``, metadata, one JSON line a source)."""
+    found: dict[int, int] = {}
     for line in text.splitlines():
         if re.match(r"\s*\{", line):
-            source = json.loads(line)
-            if isinstance(source.get(topic), dict):
-                return {int(partition): int(offset) for partition, offset in source[topic].items()}
-    return {}
+            source = json.loads(line).get(topic)
+            if isinstance(source, dict):
+                found |= {int(partition): int(offset) for partition, offset in source.items()}
+    return found
 
 
 def _names(filesystem: fs.FileSystem, directory: str) -> list[str]:

@@ -8,16 +8,15 @@ from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.batch.rollup import gold_of
-from lockstep.contracts import CONTRACTS
 from lockstep.control import lease
+from lockstep.definition import Keyed, View
 from lockstep.ingest import ledger
 from lockstep.live.query import live_of
 from lockstep.reconcile.compare import RESULT, compare
-from lockstep.reconcile.frontier import batch_position, live_position, reached
-from lockstep.views import VIEWS, View
+from lockstep.reconcile.frontier import batch_final, live_final, same_position
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
     from lockstep.settings import Settings
 
@@ -44,7 +43,7 @@ class Report:
 
 
 def reconcile(
-    spark: "SparkSession", settings: "Settings", run_id: str, again_since: datetime | None = None
+    spark: "SparkSession", settings: "Settings", views: list[View], run_id: str, again_since: datetime | None = None
 ) -> list[Report]:
     """Compare each view's windows that closed in both layers since the last run, and record one row a window.
 
@@ -56,20 +55,28 @@ def reconcile(
     if not lake.exists(settings, TABLE):
         lake.create(spark, settings, TABLE, RESULT)
     with lease(settings, TABLE, run_id):
-        return [_reconcile(spark, settings, view, run_id, again_since) for view in VIEWS.values()]
+        return [_reconcile(spark, settings, view, run_id, again_since) for view in views]
 
 
 def closed_until(settings: "Settings", view: View) -> datetime | None:
-    """All windows of the view that ended by then (UTC) are closed in both layers; None when none can be."""
-    topic = CONTRACTS[view.input].topic
+    """All of the view's rows that ended by then (UTC) are final in both layers; None when none can be.
+
+    An upserted view has no final rows: it is compared as a whole, when both layers have seen the same of the log.
+    """
+    if isinstance(view, Keyed) and view.upserts:
+        return datetime.now(UTC) if same_position(settings, view) else None
     # Positions first, rows later: what arrives in between cannot touch a window that is closed at these positions.
-    positions = (
-        live_position(lake.checkpoint(settings, view.name, ledger.GENERATION), topic),
-        batch_position(settings, gold_of(view)),
-    )
-    times = [reached(ledger.entries(settings, f"bronze.{view.input}"), position) for position in positions]
-    passed = [time for time in times if time is not None]
-    return min(passed) - view.allowed_lateness if len(passed) == len(times) else None
+    passed = [live_final(settings, view), batch_final(settings, view)]
+    known = [time for time in passed if time is not None]
+    return min(known) if len(known) == len(passed) else None
+
+
+def _closed(view: View, since: datetime, until: datetime) -> "Column":
+    if not isinstance(view, Keyed):
+        return (F.col("window_end") > F.lit(since)) & (F.col("window_end") <= F.lit(until))
+    if view.upserts:
+        return F.lit(True)
+    return (F.col("at") >= F.lit(since)) & (F.col("at") < F.lit(until))
 
 
 def _reconcile(
@@ -82,8 +89,8 @@ def _reconcile(
     until = closed_until(settings, view)
     if until is None or until <= since:
         return Report(view.name, "equal", until, 0, 0)
-    closed = (F.col("window_end") > F.lit(since)) & (F.col("window_end") <= F.lit(until))
-    live = lake.read(spark, settings, live_of(view)).where(closed).drop("_updated_at")
+    closed = _closed(view, since, until)
+    live = lake.read(spark, settings, live_of(view)).where(closed)
     batch = lake.read(spark, settings, gold_of(view)).where(closed)
     results = compare(live, batch, view).withColumns({"run_id": F.lit(run_id), "reconciled_at": F.current_timestamp()})
     results = results.persist()

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 HEARTBEAT = "lockstep-heartbeat"
 PROVENANCE = ("_topic", "_partition", "_offset", "_arrival")
+# A row that is data, and may be believed.
+GOOD = "NOT _control AND _reason IS NULL"
 CHANGE = ("_op", "_lsn", "_commit_lsn", "_committed_at", "_deleted")
 _CORRUPT = "_corrupt_record"
 _SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING>"
@@ -115,8 +117,3 @@ def _reason(contract: "Contract") -> "Column":
         limit = F.make_dt_interval(secs=F.lit(contract.max_ahead.total_seconds()))
         reason = reason.when(ahead > limit, "from the future")
     return reason
-
-
-def good(parsed: "DataFrame") -> "DataFrame":
-    """The rows that are data and may be believed."""
-    return parsed.where("NOT _control AND _reason IS NULL")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from kafka.errors import KafkaError
 
 from lockstep.airflow import AirflowRefused, connected
+from lockstep.batch.rollup import gold_of
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.errors import LockstepError
 from lockstep.ingest import ledger
@@ -18,7 +19,7 @@ from lockstep.reconcile.run import last
 from lockstep.refine.tables import Tables
 from lockstep.status.lag import partition_lags, total
 from lockstep.status.model import Status, Stream, ViewStatus
-from lockstep.views import VIEWS
+from lockstep.views import View, chosen
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -40,7 +41,7 @@ def gather(settings: "Settings", stack: "Stack") -> Status:
         streams = gather_streams(settings)
     except (LockstepError, KafkaError) as error:
         trouble.append(f"the broker cannot say what its topics hold: {error}")
-    views = [_view(settings, name) for name in VIEWS]
+    views = [_view(settings, view) for view in chosen(settings.views)]
     quality = outcomes.summary(settings)
     return Status(streams, views, health, runs, quality, trouble + problems(streams, views, health, runs, quality))
 
@@ -72,8 +73,8 @@ def _stream(settings: "Settings", contract: Contract, topic: Bounds) -> Stream:
     tables = Tables.of(contract)
     bronze, silver = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
     position = {"bronze": _ends(bronze, topic), "silver": _ends(silver, topic)}
-    for view in VIEWS.values():
-        if view.input == contract.name:
+    for view in chosen(settings.views):
+        if contract.name in view.streams:
             position[f"gold.{view.name}"] = _ends(ledger.latest(settings, f"gold.{view.name}"), topic)
             place = checkpoint(settings, view.name, ledger.GENERATION)
             position[f"live.{view.name}"] = live_position(place, contract.topic)
@@ -95,12 +96,12 @@ def _ends(entry: ledger.Entry | None, topic: Bounds) -> dict[int, int]:
     return ends(r for r in entry.ranges if r.topic == topic.topic) if entry else {}
 
 
-def _view(settings: "Settings", name: str) -> ViewStatus:
-    gold = ledger.latest(settings, f"gold.{name}")
-    record = last(settings, VIEWS[name])
+def _view(settings: "Settings", view: View) -> ViewStatus:
+    gold = ledger.latest(settings, gold_of(view))
+    record = last(settings, view)
     totals = gold.totals if gold else {}
     return ViewStatus(
-        name=name,
+        name=view.name,
         counted=totals.get("counted", 0),
         ignored=totals.get("ignored", 0),
         side=totals.get("side", 0),

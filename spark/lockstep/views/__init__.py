@@ -3,17 +3,31 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from lockstep.views.base import View
-
-_NOT_VIEWS = {"base"}
+from lockstep.definition import View
+from lockstep.errors import UnknownView
 
 
 def _discover() -> dict[str, View]:
-    names = sorted(m.name for m in iter_modules(__path__) if m.name not in _NOT_VIEWS)
-    views = (import_module(f"{__name__}.{name}").VIEW for name in names)
-    return {view.name: view for view in views}
+    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
+    return {module.VIEW.name: module.VIEW for module in modules}
 
 
 VIEWS: dict[str, View] = _discover()
 
-__all__ = ["VIEWS", "View"]
+
+def chosen(names: str) -> list[View]:
+    """The views of a comma-separated list of names, or ``all``.
+
+    Raises:
+        UnknownView: names those that do not exist, and those that do.
+    """
+    if names == "all":
+        return list(VIEWS.values())
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    unknown = [name for name in wanted if name not in VIEWS]
+    if unknown:
+        raise UnknownView(f"There is no view {', '.join(unknown)}: name one of {', '.join(VIEWS)}.")
+    return [VIEWS[name] for name in wanted]
+
+
+__all__ = ["VIEWS", "View", "chosen"]

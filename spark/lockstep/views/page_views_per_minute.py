@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.views.base import View
+from lockstep.definition.windowed import Windowed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,7 +19,7 @@ def transform(page_views: "DataFrame") -> "DataFrame":
     )
 
 
-VIEW = View(
+VIEW = Windowed(
     name="page_views_per_minute",
     input="page_views",
     transform=transform,

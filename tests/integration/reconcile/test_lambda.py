@@ -54,7 +54,7 @@ def test_both_layers_give_the_worked_answer_and_reconciliation_says_so(spark, se
         running.stop()
     assert counts(rows(f"live.{view.name}")) == ANSWER
     assert dropped == [0, 0], "the engine must never decide what is late"
-    report = next(r for r in reconcile(spark, settings, "run") if r.view == view.name)
+    report = next(r for r in reconcile(spark, settings, [view], "run") if r.view == view.name)
     assert (report.verdict, report.windows) == ("equal", 3)
     assert verdict(spark, settings, view) == ("equal", 0)
 
@@ -91,7 +91,7 @@ def test_a_difference_between_the_layers_is_found_named_and_not_forgotten(
 
 
 def verdict(spark, settings, view, **options):
-    report = next(r for r in reconcile(spark, settings, "run", **options) if r.view == view.name)
+    report = next(r for r in reconcile(spark, settings, [view], "run", **options) if r.view == view.name)
     return report.verdict, report.unexplained
 
 

@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime
 
+from lockstep.ingest.frontier import reached
 from lockstep.ingest.ledger import Entry
 from lockstep.ingest.ranges import Range
-from lockstep.reconcile.frontier import parse_offsets, reached
+from lockstep.reconcile.frontier import parse_offsets
 
 SECOND = 1000
 

@@ -1,0 +1,80 @@
+"""What a view says over silver, for an interval of time. Pure."""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from lockstep.definition import Keyed, View, Windowed
+from lockstep.definition.events import event, events
+from lockstep.definition.keyed import advance, final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def gold_columns(view: View) -> str:
+    """The columns of the view's tables, as Spark DDL: a keyed view's rows also say at which instant they were found."""
+    return f"at TIMESTAMP, {view.columns}" if isinstance(view, Keyed) else view.columns
+
+
+def result(view: View, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
+    """The view's rows for the windows that start, or the instants that lie, in ``[low, high)`` (UTC).
+
+    Args:
+        silver: the log of each of the view's streams.
+    """
+    rows = _keyed(view, silver, low, high) if isinstance(view, Keyed) else _windowed(view, silver, low, high)
+    return rows.where(interval(view, low, high))
+
+
+def interval(view: View, low: datetime, high: datetime) -> str:
+    """A SQL predicate on a view's output: what :func:`result` gives, and replaces. An upserted view is always whole."""
+    if isinstance(view, Keyed) and view.upserts:
+        return "true"
+    column = "at" if isinstance(view, Keyed) else "window_start"
+    return f"{column} >= '{_literal(low)}' AND {column} < '{_literal(high)}'"
+
+
+def _windowed(view: Windowed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
+    time = F.col(view.event_time)
+    rows = silver[view.input].where(view.on_time).where((time >= F.lit(low)) & (time < F.lit(high + view.size)))
+    return view.transform(rows)
+
+
+def _keyed(view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
+    rows = events(view, silver).where(F.col("_change") | (F.col("_time") < _micros(high)))
+    if view.memory is not None:
+        rows = rows.where(F.col("_change") | (F.col("_time") >= _micros(low - view.memory)))
+    spark = rows.sparkSession
+    columns = spark.createDataFrame([], gold_columns(view)).schema
+    return rows.groupBy("_key").applyInArrow(_machine(view, high, columns), columns)
+
+
+def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table], pa.Table]":
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = to_arrow_schema(columns)
+
+    def run(rows: "pa.Table") -> "pa.Table":
+        import pyarrow as pa
+
+        found = [event(row) for row in rows.to_pylist()]
+        changes = sorted((e for e in found if e.is_change), key=lambda e: e.id)
+        _, out = advance(view, None, [*changes, *sorted(e for e in found if not e.is_change)], until)
+        return pa.Table.from_pylist(final(view, out), schema=schema)
+
+    return run
+
+
+def _micros(instant: datetime) -> int:
+    return (instant.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+def _literal(instant: datetime) -> str:
+    return instant.strftime("%Y-%m-%d %H:%M:%S.%f")

@@ -1,0 +1,145 @@
+"""Views that are a state machine for each key: sessions, joins, patterns, and tables joined to streams. Pure.
+
+The machine is plain Python, and the same object runs in both layers. *Events* reach it in the order in which they happened,
+once nothing on time can come before them any more, so that the order of arrival cannot show in the result. *Changes* of a
+table (Debezium) reach it as soon as they are seen, in the order of the source's commits; a view that reads any must give the
+same last row per key however changes and events interleave, and its output is upserted.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.view import Definition
+
+State = Any
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, order=True)
+class Event:
+    """One input row as a machine sees it.
+
+    Args:
+        time: when it happened (UTC, aware).
+        id: its unique id, which orders what happened at one instant; for changes ``<place in the source's log>|<id of the
+            row>``.
+        stream: the contract's name.
+        data: the columns that the input declares, as JSON has them: numbers with a fraction are ``Decimal``, timestamps ISO
+            strings. Changes also have ``_deleted``.
+        is_change: whether it is a change of a table.
+    """
+
+    time: datetime
+    id: str
+    stream: str
+    data: Mapping[str, Any] = field(compare=False)
+    is_change: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Input:
+    """One stream that a keyed view reads.
+
+    Args:
+        stream: the contract's name.
+        key: SQL expression (STRING) for the machine that gets the row; ``explode(...)`` sends it to several.
+        columns: what the machine sees of a row.
+        time: when it happened: a column or SQL expression (TIMESTAMP).
+        where: SQL predicate for the rows that matter.
+    """
+
+    stream: str
+    key: str
+    columns: tuple[str, ...]
+    time: str = "event_time"
+    where: str = "true"
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows are changes of a table."""
+        return CONTRACTS[self.stream].kind == "changes"
+
+
+def _never(_: State) -> datetime | None:
+    return None
+
+
+def _nothing(state: State, _: datetime) -> tuple[State, list[Row]]:
+    return state, []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keyed(Definition):
+    """A view whose rows come out of one state machine per key.
+
+    States must survive JSON: dicts, lists, strings, numbers, booleans, None, and also ``datetime`` (UTC) and ``Decimal``. A
+    state of ``None`` is no state: where the machine starts, and what it returns to be forgotten.
+
+    Args:
+        inputs: what it reads.
+        step: ``(state, event) -> (state, rows)``, for each event in order. Rows are dicts of ``columns``, without ``at``.
+        deadline: when the machine must act although nothing happens (session gap, expiry of a join), or None.
+        expire: ``(state, at) -> (state, rows)``, called when the deadline ``at`` has come, before what happens at that very
+            instant. It must move the deadline on.
+        memory: no row depends on events that happened longer than this before it; None: all of history counts.
+    """
+
+    inputs: tuple[Input, ...]
+    step: Callable[[State, Event], tuple[State, list[Row]]]
+    deadline: Callable[[State], datetime | None] = _never
+    expire: Callable[[State, datetime], tuple[State, list[Row]]] = _nothing
+    memory: timedelta | None = None
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(one.stream for one in self.inputs))
+
+    @property
+    def times(self) -> dict[str, str]:
+        return {one.stream: "" if one.is_table else one.time for one in self.inputs}
+
+    @property
+    def upserts(self) -> bool:
+        """Whether later rows of a key replace earlier ones, because it reads a table; else all rows are final, and kept."""
+        return any(one.is_table for one in self.inputs)
+
+
+def advance(view: Keyed, state: State, events: Iterable[Event], until: datetime | None) -> tuple[State, list[Row]]:
+    """Feed a key's events to its machine, in order, and let its deadlines pass.
+
+    Args:
+        events: sorted; none happened before an earlier call's ``until``.
+        until: the deadlines before this instant pass too; None: only those before the events.
+
+    Returns:
+        The state, and the rows with ``at``: the instant (UTC) of the event or deadline that they came from.
+
+    However a key's events are cut into calls, the rows are the same: the property that both layers rest on.
+    """
+    rows: list[Row] = []
+    for event in events:
+        if not event.is_change:
+            state = _expire(view, state, event.time, rows, including=True)
+        state, new = view.step(state, event)
+        rows += ({"at": event.time} | row for row in new)
+    if until is not None:
+        state = _expire(view, state, until, rows, including=False)
+    return state, rows
+
+
+def _expire(view: Keyed, state: State, until: datetime, rows: list[Row], including: bool) -> State:
+    while state is not None:
+        at = view.deadline(state)
+        if at is None or at > until or (at == until and not including):
+            break
+        state, new = view.expire(state, at)
+        rows += ({"at": at} | row for row in new)
+    return state
+
+
+def final(view: Keyed, rows: list[Row]) -> list[Row]:
+    """Of rows in the order in which a machine gave them, those that stand: all, or each key's last where the view upserts."""
+    return list({tuple(row[k] for k in view.key): row for row in rows}.values()) if view.upserts else rows

@@ -1,0 +1,74 @@
+"""What a live query does with a micro-batch: into its table, once, however often Spark runs it."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from lockstep import lake, settings
+from lockstep.definition import Keyed, View
+from lockstep.ingest import ledger
+from lockstep.lake import Txn
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+COMPACT_EVERY = 200
+Write = Callable[["DataFrame", int], None]
+
+
+class Sink:
+    """Writes a micro-batch of a view's rows into ``live.<view>``; also compacts the table, between two micro-batches.
+
+    It is pickled to the server, so it holds names only, and reads the settings where it runs.
+    """
+
+    def __init__(self, table: str, view: View) -> None:
+        self.table, self.key = table, view.key
+        self._write: Write = self._windows
+        if isinstance(view, Keyed):
+            self._write = self._upsert if view.upserts else self._append
+
+    def __call__(self, rows: "DataFrame", batch_id: int) -> None:
+        # Persisted, because each further look at the rows would run the whole micro-batch again.
+        rows = rows.withColumn("_updated_at", F.current_timestamp()).persist()
+        try:
+            if rows.isEmpty():
+                return
+            self._write(rows, batch_id)
+        finally:
+            rows.unpersist()
+        if batch_id % COMPACT_EVERY == COMPACT_EVERY - 1:
+            rows.sparkSession.sql(f"OPTIMIZE delta.`{lake.path(settings.load(), self.table)}`")
+
+    def _append(self, rows: "DataFrame", batch_id: int) -> None:
+        lake.append(rows, settings.load(), self.table, self._txn(batch_id), _record(batch_id))
+
+    def _windows(self, rows: "DataFrame", batch_id: int) -> None:
+        first: datetime = rows.agg(F.min("window_start")).collect()[0][0]
+        # The literal lets Delta skip the files of older windows.
+        self._merge(rows, batch_id, f"t.window_start >= '{first:%F %T}'", "true")
+
+    def _upsert(self, rows: "DataFrame", batch_id: int) -> None:
+        others = [name for name in rows.columns if name not in self.key]
+        newest = rows.groupBy(*self.key).agg(F.max_by(F.struct(*others), "_revision").alias("newest"))
+        self._merge(newest.select(*self.key, "newest.*"), batch_id, "true", "s._revision > t._revision")
+
+    def _merge(self, rows: "DataFrame", batch_id: int, where: str, newer: str) -> None:
+        lake.merge(
+            rows,
+            settings.load(),
+            self.table,
+            on=" AND ".join([where, *(f"t.{name} <=> s.{name}" for name in self.key)]),
+            newer=newer,
+            txn=self._txn(batch_id),
+            record=_record(batch_id),
+        )
+
+    def _txn(self, batch_id: int) -> Txn:
+        return Txn(f"live:{self.table}:{ledger.GENERATION}", batch_id)
+
+
+def _record(batch_id: int) -> dict[str, object]:
+    return {"writer": "live", "batch_id": batch_id}
