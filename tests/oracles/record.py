@@ -1,0 +1,47 @@
+"""What the broker acknowledged, as the oracles get it: plain Python, and nothing of Lockstep's own."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Record:
+    """One acknowledged record.
+
+    Args:
+        arrival: its Kafka timestamp (UTC, aware).
+        value: the parsed JSON object (for changes Debezium's envelope), or None for what cannot be parsed, tombstones and
+            heartbeats.
+    """
+
+    stream: str
+    partition: int
+    offset: int
+    arrival: datetime
+    value: dict[str, Any] | None
+
+
+def parsed(text: str) -> datetime:
+    """An ISO time of a payload."""
+    return datetime.fromisoformat(text)
+
+
+def accepted(records: list[Record], id_column: str = "event_id") -> list[Record]:
+    """The events that can be believed, each once: parsed, with an id and a time, not from the future, the first in the log."""
+    seen: set[str] = set()
+    kept = []
+    for record in sorted(records, key=lambda r: (r.partition, r.offset)):
+        value = record.value
+        if not isinstance(value, dict) or not value.get(id_column) or not value.get("event_time"):
+            continue
+        if (parsed(value["event_time"]) - record.arrival).total_seconds() > 300 or value[id_column] in seen:
+            continue
+        seen.add(value[id_column])
+        kept.append(record)
+    return kept
+
+
+def on_time(records: list[Record], seconds: float) -> list[Record]:
+    """Those that arrived within so many seconds of when they happened."""
+    return [r for r in records if (r.arrival - parsed(r.value["event_time"])).total_seconds() <= seconds]
