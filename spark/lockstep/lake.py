@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-LAYERS = ("bronze", "silver", "quarantine", "gold", "live", "late", "ops", "serving", "marts", "staging")
+LAYERS = ("bronze", "silver", "quarantine", "gold", "live", "late", "ops", "serving", "marts", "staging", "shadow")
 
 
 # A database that only says that all the tables were registered since the server started.
@@ -37,6 +37,7 @@ class Commit:
 
     Args:
         rows: how many rows it wrote (``numOutputRows``), 0 where it wrote none.
+        size: the same in bytes.
         record: Lockstep's own record from ``userMetadata``; empty for commits of others (OPTIMIZE, VACUUM).
         files: per added file the statistics that Delta kept (``numRecords``, ``minValues``, ``maxValues``).
     """
@@ -48,6 +49,7 @@ class Commit:
     rows: int
     record: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[Mapping[str, Any], ...] = ()
+    size: int = 0
 
 
 def path(settings: "Settings", table: str) -> str:
@@ -101,6 +103,16 @@ def register(spark: "SparkSession", settings: "Settings") -> None:
     for table in tables(settings):
         spark.sql(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION '{path(settings, table)}'")
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {_REGISTERED}")
+
+
+def drop(spark: "SparkSession", settings: "Settings", table: str) -> None:
+    """Remove the table, its files and its log; nothing happens where there is none."""
+    layer, _, _ = table.partition(".")
+    if spark.catalog.databaseExists(layer):
+        spark.sql(f"DROP TABLE IF EXISTS {table}")
+    filesystem, root = fs.FileSystem.from_uri(path(settings, table))
+    if filesystem.get_file_info(root).type == fs.FileType.Directory:
+        filesystem.delete_dir(root)
 
 
 def exists(settings: "Settings", table: str) -> bool:
@@ -198,6 +210,7 @@ def parse_commit(table: str, version: int, text: str) -> Commit:
         rows=int(info.get("operationMetrics", {}).get("numOutputRows", 0)),
         record=_record(info.get("userMetadata")),
         files=tuple(s for s in stats if s),
+        size=int(info.get("operationMetrics", {}).get("numOutputBytes", 0)),
     )
 
 

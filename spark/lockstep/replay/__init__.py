@@ -1,0 +1,1 @@
+"""Redo history safely: plan, shadow, diff, promote, undo."""
