@@ -1,0 +1,85 @@
+"""The town's ten minutes, played once: every view in batch and live, for all tests of this folder."""
+
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.integration.views import town
+from tests.oracles.record import Record
+
+from lockstep.batch.rollup import roll_up
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.definition import View
+from lockstep.ingest.bronze import ingest
+from lockstep.kafka import ensure_topics
+from lockstep.live import query
+from lockstep.refine.silver import refine
+from lockstep.session import connect
+from lockstep.settings import Settings
+from lockstep.views import VIEWS
+
+MINUTES = 10
+SEED = int(os.environ.get("LOCKSTEP_TOWN_SEED", "1"))
+
+
+@dataclass(frozen=True)
+class Town:
+    """What the broker acknowledged, by stream, and the views over it under names of their own."""
+
+    settings: Settings
+    sent: dict[str, list[Record]]
+    views: dict[str, View]
+
+
+@pytest.fixture(scope="package")
+def contracts(settings: Settings) -> Iterator[dict[str, Contract]]:
+    """All streams, on topics and tables of their own."""
+    suffix = uuid.uuid4().hex[:8]
+    before = dict(CONTRACTS)
+    own = {n: replace(c, name=f"{n}_{suffix}", topic=f"{c.topic}_{suffix}") for n, c in before.items()}
+    ensure_topics(settings, own)
+    CONTRACTS.update(own)
+    yield own
+    CONTRACTS.update(before)
+
+
+@pytest.fixture(scope="package")
+def played(settings: Settings, contracts: dict[str, Contract]) -> Town:
+    """The town, played and rolled up; the live queries have seen it all."""
+    kinds = {"events": (town.events, 2.0), "changes": (town.changes, 6.0)}
+    sent: list[town.Sent] = []
+    for name, contract in contracts.items():
+        make, every = kinds[contract.kind]
+        sent += [replace(one, stream=name) for one in make(contract, SEED, MINUTES, every)]
+    until = max(one.arrival for one in sent) + timedelta(hours=3)
+    acknowledged = town.play(settings, contracts, sent, until)
+    suffix = next(iter(contracts.values())).name[-8:]
+    views = {name: replace(view, name=f"{name}_{suffix}") for name, view in VIEWS.items()}
+    with connect(settings, "town") as spark:
+        for contract in contracts.values():
+            ingest(spark, settings, contract, "town")
+            refine(spark, settings, contract, "town")
+        for view in views.values():
+            roll_up(spark, settings, view, "town")
+    return Town(settings, acknowledged, views)
+
+
+@pytest.fixture(scope="package")
+def live(played: Town) -> dict[str, Any]:
+    """By view, the last progress of its live query, which has taken all that the log holds."""
+    return {name: _run(played.settings, view) for name, view in played.views.items()}
+
+
+def _run(settings: Settings, view: View) -> Any:
+    # A MERGE takes its transaction id from the session, so each query has its own.
+    with connect(settings, "live") as spark:
+        running = query.start(spark, settings, view)
+        try:
+            running.processAllAvailable()
+            return running.lastProgress
+        finally:
+            running.stop()
