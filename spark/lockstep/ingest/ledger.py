@@ -29,7 +29,8 @@ class Entry:
     """One entry of a table's ledger.
 
     Args:
-        rows: rows written; fewer than offsets where the log has holes (transactions, compaction).
+        rows: rows written; fewer than offsets where the log has holes (transactions, compaction). A replay of bronze
+            counts none, as it only puts back what was counted before.
         counts: the writer's own sums, such as silver's ``{silver, duplicates, quarantined, control}``; bronze's is ``rows``.
         totals: the same, over this entry and all before it.
         reached: per partition, the newest Kafka timestamp (milliseconds, UTC) among the rows written, or the moment at which
@@ -68,10 +69,11 @@ def entry(commit: Commit) -> Entry:
         run_id=record["run_id"],
         code_version=record["code_version"],
         ranges=ranges,
-        rows=commit.rows,
+        rows=record.get("rows", commit.rows),
         counts=counts,
         totals=add(record.get("before", {}), counts),
-        reached=_reached(ranges, commit.files),
+        # A replay writes old rows again: how far the log has come, they do not say.
+        reached={} if "replay" in record else _reached(ranges, commit.files),
         committed_at=commit.timestamp,
         code_since=record["code_since"],
         signed=record.get("signed"),

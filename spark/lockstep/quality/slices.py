@@ -51,7 +51,8 @@ def ledger_of(table: str) -> str:
 
 
 def _offsets(commits: "Iterable[Commit]") -> str:
-    ranges = [Range(**r) for commit in commits for r in commit.record["ranges"]]
+    # A replay takes no new offsets, but says whose rows it has replaced.
+    ranges = [Range(**r) for commit in commits for r in commit.record.get("replayed", commit.record["ranges"])]
     return to_where(cover(ranges), "_partition", "_offset")
 
 
