@@ -58,10 +58,18 @@ class Settings(BaseSettings):
     max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a backlog drains in steps")
     retain_hours: int = Field(168, ge=168, description="how long a removed file stays for readers of old versions")
 
+    webhook_url: str = Field("", description="where alerts are posted to")
+    mail_server: str = Field("", description="the SMTP server that takes alerts, as host:port")
+    mail_from: str = "lockstep@localhost"
+    mail_to: str = Field("", description="who reads the alerts; several are separated by commas")
+    mail_user: str = Field("", description="with a user, the server is asked for STARTTLS first")
+
     postgres_password: SecretStr = SecretStr("")
     airflow_password: SecretStr = SecretStr("")
     airflow_fernet_key: SecretStr = SecretStr("")
     airflow_jwt_secret: SecretStr = SecretStr("")
+    webhook_token: SecretStr = Field(SecretStr(""), description="the webhook's bearer token")
+    mail_password: SecretStr = SecretStr("")
     token_key: SecretStr = Field(SecretStr(""), description="key of the tokens that stand for personal values")
 
     @model_validator(mode="before")

@@ -3,6 +3,10 @@
 from lockstep.errors import LockstepError
 
 
+class NameRefused(LockstepError):
+    """A sink or its topic cannot be called so."""
+
+
 class RowRefused(LockstepError):
     """A row lacks what every delivered row must have."""
 

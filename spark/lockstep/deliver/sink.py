@@ -10,7 +10,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from lockstep.deliver.errors import RowRefused
+from lockstep.deliver.errors import NameRefused, RowRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ID = "alert_id"
 IDEMPOTENCY_KEY = "Idempotency-Key"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,200}")
 _TIMESTAMPS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "ignoreNullFields": "false"}
 
 
@@ -48,8 +49,17 @@ class TopicSink:
 
     def __post_init__(self) -> None:
         for name in (self.name, self.topic):
-            if not _NAME.fullmatch(name):
-                raise RowRefused(f"{name!r} cannot name a sink or its topic: use a-z, 0-9, dot, underscore and hyphen")
+            checked_name(name)
+
+
+def checked_name(name: str) -> None:
+    """Refuse what a topic and a transactional id could not be called.
+
+    Raises:
+        NameRefused: it is empty, too long, or has other characters.
+    """
+    if not _NAME.fullmatch(name):
+        raise NameRefused(f"{name!r} cannot name a sink or its topic: use a-z, 0-9, dot, underscore and hyphen")
 
 
 @dataclass(frozen=True)
@@ -70,12 +80,12 @@ def messages(rows: "DataFrame | Iterable[Mapping[str, Any]]", sink: str, key: st
     """The rows as they leave: one JSON object each, times in ISO 8601 and UTC.
 
     Raises:
-        RowRefused: a row has no ``alert_id``, without which nobody could tell a repetition.
+        RowRefused: a row has no ``alert_id``, without which nobody could tell a repetition, or one that no header may hold.
     """
     for text in _texts(rows):
         row = json.loads(text)
-        if not row.get(ID):
-            raise RowRefused(f"{sink}: a row has no {ID}; give it one (`alert_id(view, key, time)`): {text[:200]}")
+        if not _ID.fullmatch(str(row.get(ID) or "")):
+            raise RowRefused(f"{sink}: a row has no sound {ID}; give it one (`alert_id(view, key, time)`): {text[:200]}")
         yield Message(str(row[ID]), str(row.get(key)), text)
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from lockstep.deliver.errors import RowRefused
+from lockstep.deliver.errors import NameRefused, RowRefused
 from lockstep.deliver.sink import Delivery, TopicSink, alert_id, messages
 
 AT = datetime(2026, 11, 10, 10, 0, 15, tzinfo=UTC)
@@ -46,17 +46,19 @@ def test_a_row_leaves_as_json_with_its_times_in_utc_and_its_amounts_exact():
     }
 
 
-@pytest.mark.parametrize("row", [{}, {"alert_id": None}, {"alert_id": ""}])
+@pytest.mark.parametrize(
+    "row", [{}, {"alert_id": None}, {"alert_id": ""}, {"alert_id": "a\r\nBcc: b"}, {"alert_id": "x" * 201}]
+)
 def test_a_row_without_an_id_is_refused_by_name(row):
-    with pytest.raises(RowRefused, match="fraud: a row has no alert_id"):
+    with pytest.raises(RowRefused, match="fraud: a row has no sound alert_id"):
         list(messages([row], "fraud"))
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "A", "x" * 101, "a\n"])
 def test_a_sink_is_named_as_a_topic_may_be(name):
-    with pytest.raises(RowRefused, match="cannot name a sink"):
+    with pytest.raises(NameRefused, match="cannot name a sink"):
         TopicSink(name)
-    with pytest.raises(RowRefused, match="cannot name a sink"):
+    with pytest.raises(NameRefused, match="cannot name a sink"):
         TopicSink("fraud", topic=name)
 
 
