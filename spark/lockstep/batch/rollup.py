@@ -68,7 +68,7 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
         if done is None:
             lake.create(spark, settings, table, gold_columns(view), properties=PROPERTIES)
         silver = {one.stream: lake.read(spark, settings, one.source.table, one.source.version) for one in taken}
-        new = _summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken})
+        new = summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken})
         until = _until(settings, view, taken, done)
         record = ledger.record(
             "rollup",
@@ -157,7 +157,7 @@ def _touched(view: View, new: dict[str, Any], done: ledger.Entry | None, until: 
     return (low, until) if low < until or view.upserts else None
 
 
-def _summary(view: View, rows: "dict[str, DataFrame]") -> dict[str, Any]:
+def summary(view: View, rows: "dict[str, DataFrame]") -> dict[str, Any]:
     """How the new rows divide, and between which instants those lie that count."""
     late = "side" if view.policy == "side_stream" else "ignored"
     counts = {"counted": 0, "ignored": 0, "side": 0}

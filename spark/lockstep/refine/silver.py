@@ -102,7 +102,7 @@ def _write(
     earlier = lake.read(spark, settings, tables.log).where(F.col("_arrival") >= horizon)
     rows = classify(parse(raw, contract), earlier, contract).persist()
     try:
-        counts = _counts(rows)
+        counts = counted(rows)
         record = ledger.record("refine", done, run_id, ranges, counts=counts)
         if counts["quarantined"]:
             _set_aside(rows.where("_fate = 'quarantined'"), settings, tables.quarantine, ranges, record)
@@ -133,7 +133,8 @@ def _set_aside(bad: "DataFrame", settings: "Settings", table: str, ranges: list[
     ledger.committed(settings, table, record)
 
 
-def _counts(rows: "DataFrame") -> dict[str, int]:
+def counted(rows: "DataFrame") -> dict[str, int]:
+    """How many classified rows have which fate."""
     found = {row["_fate"]: row["count"] for row in rows.groupBy("_fate").count().collect()}
     return {fate: found.get(fate, 0) for fate in ("silver", "duplicates", "quarantined", "control")}
 
@@ -142,15 +143,20 @@ def _identity(contract: "Contract") -> tuple[str, ...]:
     return (*contract.unique_id, "_commit_lsn", "_lsn") if contract.kind == "changes" else contract.unique_id
 
 
-def classify(parsed: "DataFrame", earlier: "DataFrame", contract: "Contract") -> "DataFrame":
+def classify(
+    parsed: "DataFrame",
+    earlier: "DataFrame",
+    contract: "Contract",
+    order: tuple[str, ...] = ("_partition", "_offset"),
+) -> "DataFrame":
     """Say of each parsed row what becomes of it, in ``_fate``: silver, duplicates, quarantined or control.
 
-    The first in the log wins: the row of ``earlier`` (silver's log), else the one with the lowest partition and offset. Its
-    identity is remembered for the contract's ``remember_duplicates``, in arrival time. Pure.
+    The first in the log wins: the row of ``earlier`` (silver's log), else the first in ``order``. Its identity is remembered
+    for the contract's ``remember_duplicates``, in arrival time. Pure.
     """
     identity = [*_identity(contract)]
     is_good = F.expr("NOT _control AND _reason IS NULL")
-    window = Window.partitionBy("_good", *identity).orderBy("_partition", "_offset")
+    window = Window.partitionBy("_good", *identity).orderBy(*order)
     known = earlier.groupBy(*identity).agg(F.max("_arrival").alias("_known_at"))
     remembered = F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
     joined = (
