@@ -21,11 +21,16 @@ def records(home: Path, topic: str) -> list[dict]:
 
 
 def page_views(home: Path) -> tuple[Counter, dict[str, int]]:
-    """Views by (minute, page), and what became of every record, by our own reading of the rules."""
+    """Views by (minute, page), and what became of every record that the simulator sent."""
+    return judge_page_views(records(home, "page_views"))
+
+
+def judge_page_views(sent: list[dict]) -> tuple[Counter, dict[str, int]]:
+    """Views by (minute, page), and what became of every record (by partition and offset), by our own reading of the rules."""
     views: Counter = Counter()
     fates: Counter = Counter()
     kept: dict[str, datetime] = {}
-    for record in records(home, "page_views"):
+    for record in sent:
         fate, event, arrival = _judge(record, kept)
         fates[fate] += 1
         if fate == "silver":

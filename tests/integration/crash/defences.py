@@ -1,0 +1,81 @@
+"""Each defence taken away, to show that it is one. Used in a child process, or undone by ``monkeypatch``."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+
+from lockstep import control, lake
+from lockstep.ingest import bronze
+from lockstep.ingest.ranges import Range
+
+# What the server runs goes there as code: it does not have the tests.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+def without_transaction_id(patch: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Commit without saying which write it is."""
+
+    def writer(df: Any, txn: lake.Txn, record: Any) -> Any:
+        return df.write.format("delta").option("userMetadata", json.dumps(record))
+
+    patch(lake, "_writer", writer)
+
+
+def without_lease(patch: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Let anybody write at any time."""
+
+    @contextmanager
+    def anybody(settings: Any, table: str, holder: str) -> Iterator[Any]:
+        with control.control(settings) as connection:
+            yield connection
+
+    patch(bronze, "lease", anybody)
+
+
+def without_order() -> None:
+    """Move the ledger's head before the commit, and die in between."""
+
+    def early(df: Any, config: Any, table: str, txn: lake.Txn, record: Any) -> None:
+        with control.control(config) as connection:
+            control.head(connection, table)
+            control.advance(connection, table, 1, record["seq"], [Range(**r) for r in record["ranges"]])
+        os.killpg(0, signal.SIGKILL)
+
+    lake.append = early
+
+
+SWITCHES = {
+    "transaction-id": without_transaction_id,
+    "lease": without_lease,
+    "order": without_order,
+}
+
+
+def stall(name: str) -> None:
+    """Have the job that reads Kafka say that it reads (``name``), and wait for ``name.go``."""
+    read = bronze.read_range
+
+    def slowly(spark: Any, settings: Any, ranges: Any) -> Any:
+        rows = read(spark, settings, ranges)
+        return rows.mapInArrow(_waiting(name), rows.schema)
+
+    bronze.read_range = slowly
+
+
+def _waiting(name: str) -> Callable[[Any], Any]:
+    def wait(batches: Any) -> Any:
+        Path(name).touch()
+        until = time.monotonic() + 60
+        while not Path(f"{name}.go").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        yield from batches
+
+    return wait

@@ -1,0 +1,104 @@
+"""A task of its own process group that is made to die: ``python -m tests.integration.crash.driver <stream> [what]``."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.integration.crash import defences, flow
+
+from lockstep import lake
+from lockstep import settings as configuration
+from lockstep.contracts import CONTRACTS
+from lockstep.crashpoint import VARIABLE
+from lockstep.live import service
+from lockstep.maintain import maintain
+from lockstep.maintain import run as housekeeping
+from lockstep.session import connect
+from lockstep.settings import PROJECT
+from lockstep.views import VIEWS
+
+MAX_OFFSETS = 60
+
+
+@contextmanager
+def task(stream: str, *arguments: str, crash_at: str = "") -> Iterator["subprocess.Popen[bytes]"]:
+    """Start the driver; whatever is left of its process group at the end of the block is killed."""
+    env = os.environ | {"LOCKSTEP_MAX_OFFSETS_PER_RUN": str(MAX_OFFSETS)} | ({VARIABLE: crash_at} if crash_at else {})
+    command = [sys.executable, "-m", "tests.integration.crash.driver", stream, *arguments]
+    process = subprocess.Popen(command, cwd=PROJECT, env=env, start_new_session=True)
+    try:
+        yield process
+    finally:
+        kill(process)
+
+
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    """Kill the process group, as a crash point does."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+
+
+@contextmanager
+def supervised(stream: str, *arguments: str) -> Iterator[None]:
+    """Keep the driver running, as the stack's supervisor does with its parts, for as long as the block lasts."""
+    stop = threading.Event()
+
+    def keep() -> None:
+        while not stop.is_set():
+            with task(stream, *arguments) as process:
+                while process.poll() is None and not stop.wait(0.1):
+                    pass
+
+    keeper = threading.Thread(target=keep)
+    keeper.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        keeper.join()
+
+
+def run_until_killed(stream: str, crash_at: str, *arguments: str) -> None:
+    """Run the driver until its crash point has killed it."""
+    with task(stream, *arguments, crash_at=crash_at) as process:
+        assert process.wait(120) == -signal.SIGKILL, f"it ended before {crash_at}"
+
+
+def main() -> None:
+    """Drain a stream, look after its tables, or keep its view live; without one of the defences if so told."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("stream")
+    parser.add_argument("--maintain", action="store_true")
+    parser.add_argument("--live", action="store_true")
+    parser.add_argument("--without", choices=defences.SWITCHES)
+    parser.add_argument("--stall", help="reading waits until a file of this name and .go is there")
+    given: Any = parser.parse_args()
+    settings = configuration.load()
+    stream, view = flow.stream_named(given.stream)
+    CONTRACTS[stream.name] = stream
+    VIEWS.clear()
+    VIEWS[view.name] = view
+    if given.without:
+        defences.SWITCHES[given.without]()
+    if given.stall:
+        defences.stall(given.stall)
+    if given.maintain:
+        housekeeping.SMALL_FILES = 2
+        lake.tables = lambda _: [f"bronze.{stream.name}"]
+        with connect(settings, "crash") as spark:
+            maintain(spark, settings, "task")
+    elif given.live:
+        service.main()
+    else:
+        flow.drain(settings, stream, view, "task")
+
+
+if __name__ == "__main__":
+    main()

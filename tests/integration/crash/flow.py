@@ -1,0 +1,180 @@
+"""Data that flows while things are killed, and an independent look at what came of it.
+
+The look shares nothing with what it checks: delta-rs reads the tables, and plain Python says what must be in them.
+"""
+
+import base64
+import hashlib
+import json
+import random
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from deltalake import DeltaTable
+from tenacity import Retrying, stop_after_attempt, wait_fixed
+from tests.e2e import oracle
+from tests.shop import Shop
+
+from lockstep import lake
+from lockstep.batch.rollup import roll_up
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.ingest.bronze import ingest
+from lockstep.refine.silver import refine
+from lockstep.session import connect
+from lockstep.settings import Settings
+from lockstep.views import VIEWS, View
+
+FATES = ("silver", "duplicates", "quarantined", "control")
+
+
+def stream_named(name: str) -> tuple[Contract, View]:
+    """A stream like page_views and its view, as the fixtures of the same names make them."""
+    contract = replace(CONTRACTS["page_views"], name=name, topic=name)
+    return contract, replace(VIEWS["page_views_per_minute"], name=f"per_minute_{name[-8:]}", input=name)
+
+
+def drain(settings: Settings, stream: Contract, view: View, run_id: str) -> int:
+    """Ingest, refine and roll up until nothing is behind; how many entries were committed."""
+    committed = 0
+    with connect(settings, "crash") as spark:
+        while True:
+            steps = [
+                ingest(spark, settings, stream, run_id),
+                refine(spark, settings, stream, run_id),
+                roll_up(spark, settings, view, run_id),
+            ]
+            if not any(steps):
+                return committed
+            committed += sum(step is not None for step in steps)
+
+
+def recover(settings: Settings, stream: Contract, view: View) -> None:
+    """What the scheduler does after a crash, and nothing more: it runs the tasks again, three times if need be."""
+    Retrying(stop=stop_after_attempt(4), wait=wait_fixed(1), reraise=True)(drain, settings, stream, view, "retry")
+
+
+class Traffic(Shop):
+    """Page views with duplicates, poison and late rows, and the memory of every record that the broker acknowledged."""
+
+    def __init__(self, settings: Settings, contract: Contract, seed: int) -> None:
+        super().__init__(settings, contract)
+        self.sent: list[dict[str, Any]] = []
+        self._dice = random.Random(seed)
+        self._second = 0.0
+
+    def burst(self, size: int) -> None:
+        """Send this many events, of which some are bad, late or repeated; and wait until they are acknowledged."""
+        for _ in range(size):
+            self._second += self._dice.random()
+            user, event_id = f"u{self._dice.randrange(20)}", f"e{self._dice.randrange(2**48)}"
+            page, late = self._dice.choice(["/", "/cart", "/item"]), self._dice.random() < 0.05
+            after = 5.5 if late else 0.5
+            self.view(event_id, self._second, arrives_after=after, user_id=user, page=page)
+            if self._dice.random() < 0.1:
+                self.view(event_id, self._second, arrives_after=after + 1, user_id=user, page=page)
+            if self._dice.random() < 0.05:
+                self.raw(b"{broken", self._second, key=user)
+        self.heartbeat(self._second)
+        self.flush()
+
+    @contextmanager
+    def flowing(self, most: int = 100) -> Iterator[None]:
+        """Send bursts, ``most`` of them, for as long as the block lasts; the first is there when it begins."""
+        stop = threading.Event()
+
+        def send() -> None:
+            for _ in range(most):
+                self.burst(20)
+                if stop.wait(0.1):
+                    return
+
+        self.burst(60)
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            sender.join()
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        super()._delivered(error, message)
+        self.sent.append(
+            {
+                "partition": message.partition(),
+                "offset": message.offset(),
+                "arrival": message.timestamp()[1],
+                "value": base64.b64encode(message.value()).decode() if message.value() is not None else None,
+                "is_heartbeat": message.key() is None,
+            }
+        )
+
+
+def violations(settings: Settings, stream: Contract, view: View, sent: list[dict[str, Any]]) -> list[str]:
+    """Every invariant of ``FAILURES`` that does not hold, in a sentence; none when all do."""
+    sent = sorted(sent, key=lambda r: (r["partition"], r["offset"]))
+    views, fates = oracle.judge_page_views(sent)
+    bronze = _places(settings, f"bronze.{stream.name}", "")
+    silver, aside = _places(settings, f"silver.{stream.name}", "_"), _places(settings, f"quarantine.{stream.name}", "_")
+    ids = Counter(row["event_id"] for row in _rows(settings, f"silver.{stream.name}", "event_id"))
+    gold = windows(settings, f"gold.{view.name}")
+    said = _sums(settings, f"silver.{stream.name}")
+    must = {fate: fates.get(fate, 0) for fate in FATES}
+    found = {
+        "I1: acknowledged, but not in bronze": {(r["partition"], r["offset"]) for r in sent} - bronze.keys(),
+        "I1: in bronze, but never acknowledged": bronze.keys() - {(r["partition"], r["offset"]) for r in sent},
+        "I2: twice in bronze": {place for place, n in bronze.items() if n > 1},
+        "I2: twice in silver": {place for place, n in silver.items() if n > 1},
+        "I2: twice in quarantine": {place for place, n in aside.items() if n > 1},
+        "I3: ids that silver has twice": {name for name, n in ids.items() if n > 1},
+        "I4: rows of silver, and should be": _unequal(silver.total(), must["silver"]),
+        "I4: rows of quarantine, and should be": _unequal(aside.total(), must["quarantined"]),
+        "I4: the ledger's sums, and should be": _unequal(said, must),
+        "I4: bronze's rows, and the sum of what became of them": _unequal(bronze.total(), sum(said.values())),
+        "I6: gold, and what the oracle says": _unequal(gold, dict(views)),
+    }
+    return [f"{what}: {str(which)[:300]}" for what, which in found.items() if which]
+
+
+def _unequal(one: object, other: object) -> tuple[object, object] | None:
+    return None if one == other else (one, other)
+
+
+def _rows(settings: Settings, table: str, *columns: str) -> list[dict[str, Any]]:
+    place = lake.path(settings, table)
+    return DeltaTable(place).to_pyarrow_table(columns=[*columns]).to_pylist() if DeltaTable.is_deltatable(place) else []
+
+
+def _places(settings: Settings, table: str, prefix: str) -> "Counter[tuple[int, int]]":
+    names = f"{prefix}partition", f"{prefix}offset"
+    return Counter((row[names[0]], row[names[1]]) for row in _rows(settings, table, *names))
+
+
+def windows(settings: Settings, table: str) -> dict[Any, int]:
+    """What a table of the view's windows holds, by (minute, page)."""
+    rows = _rows(settings, table, "window_start", "page", "views")
+    return {(row["window_start"], row["page"]): row["views"] for row in rows}
+
+
+def _sums(settings: Settings, table: str) -> dict[str, int]:
+    """What silver's newest commit says became of all rows so far."""
+    if not DeltaTable.is_deltatable(lake.path(settings, table)):
+        return dict.fromkeys(FATES, 0)
+    history = DeltaTable(lake.path(settings, table)).history()
+    records = (json.loads(commit.get("userMetadata") or "{}") for commit in history)
+    newest = next(record for record in records if "counts" in record)
+    return {fate: newest["before"].get(fate, 0) + newest["counts"][fate] for fate in FATES}
+
+
+def digest(settings: Settings, stream: Contract, view: View) -> str:
+    """One value for the content of all the stream's tables, whatever the order and the files of the rows."""
+    total = hashlib.sha256()
+    for table in (f"bronze.{stream.name}", f"silver.{stream.name}", f"quarantine.{stream.name}", f"gold.{view.name}"):
+        place = lake.path(settings, table)
+        names = sorted(field.name for field in DeltaTable(place).schema().fields)
+        total.update("\n".join(sorted(str(row) for row in _rows(settings, table, *names))).encode())
+    return total.hexdigest()
