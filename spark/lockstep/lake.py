@@ -139,6 +139,11 @@ def replace(df: "DataFrame", settings: "Settings", table: str, where: str, txn: 
     writer.mode("overwrite").save(path(settings, table))
 
 
+def overwrite(df: "DataFrame", settings: "Settings", table: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """Put the rows, and their columns, in the place of all that the table holds, in one commit."""
+    _writer(df, txn, record).mode("overwrite").option("overwriteSchema", "true").save(path(settings, table))
+
+
 def _writer(df: "DataFrame", txn: Txn, record: Mapping[str, Any]) -> Any:
     return (
         df.write.format("delta")

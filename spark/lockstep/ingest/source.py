@@ -1,6 +1,7 @@
 """The log as Spark reads it: the same columns from an exact range (batch) and from a subscription (live)."""
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lockstep.kafka import java_properties
@@ -26,24 +27,32 @@ def read_range(spark: "SparkSession", settings: "Settings", ranges: "list[Range]
     return _to_bronze(reader.load())
 
 
-def read_stream(spark: "SparkSession", settings: "Settings", topic: str) -> "DataFrame":
-    """The topic from its first offset on, without end, in bronze's columns. A checkpoint decides where a restart goes on."""
+def read_stream(
+    spark: "SparkSession", settings: "Settings", topic: str, starts: Mapping[int, int] | None = None
+) -> "DataFrame":
+    """The topic without end, in bronze's columns. A checkpoint decides where a restart goes on.
+
+    Args:
+        starts: where each partition begins; -2, and all of them when none is named: at its first offset.
+    """
     reader = (
         spark.readStream.format("kafka")
         .options(**_options(settings))
         .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", json.dumps({topic: starts}) if starts else "earliest")
     )
     return _to_bronze(reader.load())
 
 
-def read_partition(spark: "SparkSession", settings: "Settings", topic: str, partition: int) -> "DataFrame":
+def read_partition(
+    spark: "SparkSession", settings: "Settings", topic: str, partition: int, starts: Mapping[int, int] | None = None
+) -> "DataFrame":
     """The same of one partition alone, as a source of its own."""
     reader = (
         spark.readStream.format("kafka")
         .options(**_options(settings))
         .option("assign", json.dumps({topic: [partition]}))
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", json.dumps({topic: {partition: starts[partition]}}) if starts else "earliest")
     )
     return _to_bronze(reader.load())
 

@@ -1,5 +1,6 @@
 """One view as a live query: the same parsing, the same rule for lateness, the same definition as in batch."""
 
+from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -7,10 +8,10 @@ from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.batch.compute import gold_columns
+from lockstep.checkpoints.begin import begin
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.events import events
-from lockstep.ingest import ledger
 from lockstep.ingest.offsets import bounds
 from lockstep.ingest.source import read_partition, read_stream
 from lockstep.live.machine import Machine
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+Starts = Mapping[str, Mapping[int, int]]
 # How far the timestamps of one partition may run backwards, when several producers write to it.
 DISORDER = "2 seconds"
 
@@ -44,23 +46,24 @@ def start(spark: "SparkSession", config: "Settings", view: View) -> "StreamingQu
     A window's row is provisional until the window is closed (update mode); a keyed view's rows are final, or upserted.
     """
     table = live_of(view)
+    generation = begin(spark, config, view, live_columns(view))
     lake.create(spark, config, table, live_columns(view))
     return (
-        rows(spark, config, view)
+        rows(spark, config, view, generation.starts)
         .writeStream.queryName(view.name)
         .outputMode("update")
-        .option("checkpointLocation", lake.checkpoint(config, view.name, ledger.GENERATION))
+        .option("checkpointLocation", generation.location(config))
         .trigger(processingTime="1 second")
-        .foreachBatch(Sink(table, view))
+        .foreachBatch(Sink(generation, view))
         .start()
     )
 
 
-def rows(spark: "SparkSession", config: "Settings", view: View) -> "DataFrame":
-    """The view over the log, as a stream."""
+def rows(spark: "SparkSession", config: "Settings", view: View, starts: Starts) -> "DataFrame":
+    """The view over the log, as a stream: from its beginning, or where a topic is named in ``starts`` from there."""
     if isinstance(view, Windowed):
-        return view.transform(_window_input(spark, config, view))
-    found = events(view, {stream: _with_log_time(spark, config, stream) for stream in view.streams})
+        return view.transform(_window_input(spark, config, view, starts))
+    found = events(view, {stream: _with_log_time(spark, config, stream, starts) for stream in view.streams})
     timed = any(not one.is_table for one in view.inputs)
     columns = f"{gold_columns(view)}, _revision BIGINT"
     return found.groupBy("_key").transformWithState(
@@ -68,28 +71,30 @@ def rows(spark: "SparkSession", config: "Settings", view: View) -> "DataFrame":
     )
 
 
-def _window_input(spark: "SparkSession", config: "Settings", view: Windowed) -> "DataFrame":
+def _window_input(spark: "SparkSession", config: "Settings", view: Windowed, starts: Starts) -> "DataFrame":
     """Good rows that count, each event once."""
     contract = CONTRACTS[view.input]
-    found = parse(read_stream(spark, config, contract.topic), contract).where(GOOD).where(view.on_time)
+    raw = read_stream(spark, config, contract.topic, starts.get(contract.topic))
+    found = parse(raw, contract).where(GOOD).where(view.on_time)
     delay = f"{int(view.state_kept.total_seconds())} seconds"
     return found.withWatermark(view.event_time, delay).dropDuplicatesWithinWatermark([*contract.unique_id])
 
 
-def _with_log_time(spark: "SparkSession", config: "Settings", stream: str) -> "DataFrame":
+def _with_log_time(spark: "SparkSession", config: "Settings", stream: str, starts: Starts) -> "DataFrame":
     """Good rows of a stream; of events, with a watermark of their arrival for each partition.
 
     The engine takes the lowest of all watermarks, so that it says what time every partition's log has passed. Heartbeats
     move it on and then are dropped: by a filter that needs the arrival, because others are pushed below the watermark.
     """
     contract = CONTRACTS[stream]
+    since = starts.get(contract.topic)
     if contract.kind == "changes":
-        good = parse(read_stream(spark, config, contract.topic), contract).where(GOOD)
+        good = parse(read_stream(spark, config, contract.topic, since), contract).where(GOOD)
         # Never late: the engine must not compare them with the watermark of the others.
         return good.withColumn("_arrival", F.expr("TIMESTAMP '9999-12-31'"))
     partitions = bounds(config, contract.topic).partitions
     branches = [
-        parse(read_partition(spark, config, contract.topic, p), contract).withWatermark("_arrival", DISORDER)
+        parse(read_partition(spark, config, contract.topic, p, since), contract).withWatermark("_arrival", DISORDER)
         for p in sorted(partitions)
     ]
     together = reduce(lambda one, other: one.unionAll(other), branches)

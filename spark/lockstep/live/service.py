@@ -4,20 +4,31 @@ The queries live in the server. When this process is killed they go on, and the 
 when the server is killed this process ends too, and its supervisor starts it again once the server is back.
 """
 
+import json
 import logging
 import signal
 import sys
 import threading
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import psycopg2
+from pyspark.errors import AnalysisException
+
 from lockstep import settings
+from lockstep.checkpoints import generations, journal
+from lockstep.checkpoints.files import Checkpoint
+from lockstep.checkpoints.generations import Generation
+from lockstep.checkpoints.journal import Witness
 from lockstep.contracts import CONTRACTS
+from lockstep.errors import LockstepError
 from lockstep.ingest.offsets import existing_bounds
 from lockstep.live import query
+from lockstep.live.progress import Progress, parse, publish
 from lockstep.session import connect
 from lockstep.views import View, chosen
 
@@ -30,6 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("lockstep.live")
 POLL_SECONDS = 2
 LONGEST_PAUSE_SECONDS = 30.0
+PUBLISH_SECONDS = 20.0
 
 
 def session_of(config: "Settings", view: View) -> str:
@@ -38,12 +50,20 @@ def session_of(config: "Settings", view: View) -> str:
 
 
 def adopt_or_start(spark: "SparkSession", config: "Settings", view: View) -> "StreamingQuery":
-    """The view's query: the one that still runs in its session, or a new one from the checkpoint."""
+    """The view's query: the one that still runs in its session, or a new one from the checkpoint of its generation.
+
+    Raises:
+        LockstepError: it may not start, and why.
+    """
+    generation = generations.get(config, view.name)
     for running in spark.streams.active:
         if running.name == view.name:
-            log.info("%s: still running, goes on", view.name)
-            return running
-    log.info("%s: starting from its checkpoint", view.name)
+            if running.id == Checkpoint(generation.location(config)).id():
+                log.info("%s: still running, goes on", view.name)
+                return running
+            log.info("%s: of an earlier generation, is stopped", view.name)
+            running.stop()
+    log.info("%s: starting from its checkpoint of generation %d", view.name, generation.number)
     return query.start(spark, config, view)
 
 
@@ -54,33 +74,58 @@ class Kept:
     view: View
     spark: "SparkSession"
     running: "StreamingQuery | None" = None
+    generation: Generation | None = None
     failures: int = 0
     retry_at: float = 0.0
+    error: str | None = None
+    journal: Mapping[str, Witness] | None = None
 
-    def look(self, config: "Settings", now: float) -> None:
-        """Start the query when it does not run and its time has come; tell why it stopped.
+    def look(self, config: "Settings", now: float, generation: Generation) -> None:
+        """Start the query when it does not run and its time has come; tell why it stopped; follow it to a new generation.
 
         An error that does not come from the query, such as a server that is gone, is raised.
         """
         if self.running is not None and self.running.isActive:
-            self.failures = 0
-            return
+            if generation == self.generation:
+                self.failures, self.error = 0, None
+                return
+            log.info("%s: generation %d begins: %s", self.view.name, generation.number, generation.why)
+            self.running.stop()
+            self.running, self.retry_at = None, now
         if self.running is not None:
             self._failed(self.running.exception(), now)
             self.running = None
-        topics = [CONTRACTS[stream].topic for stream in self.view.streams]
-        if now < self.retry_at:
+        if now < self.retry_at and generation == self.generation:
             return
+        self.generation, self.journal = generation, None
+        topics = [CONTRACTS[stream].topic for stream in self.view.streams]
         missing = sorted(set(topics) - existing_bounds(config, topics).keys())
         if missing:
             self._failed(f"no topic {', '.join(missing)} yet", now)
             return
-        self.running = adopt_or_start(self.spark, config, self.view)
+        try:
+            self.running = adopt_or_start(self.spark, config, self.view)
+        except (LockstepError, AnalysisException) as error:
+            # What is wrong with this query is no reason to stop the others.
+            self._failed(error, now)
+
+    def witness(self, config: "Settings") -> None:
+        """Write the checkpoint's new files into its journal."""
+        if self.running is not None and self.generation is not None:
+            seen = journal.known(config, self.generation) if self.journal is None else self.journal
+            self.journal = journal.witness(config, self.generation, seen)
+
+    def progress(self) -> Progress:
+        """What the query says of itself."""
+        said = self.running.lastProgress if self.running is not None else None
+        number = self.generation.number if self.generation else 1
+        return parse(self.view.name, number, json.loads(said.json) if said else None, self.failures, self.error)
 
     def _failed(self, reason: object, now: float) -> None:
         pause = min(2.0**self.failures, LONGEST_PAUSE_SECONDS)
         self.failures, self.retry_at = self.failures + 1, now + pause
-        log.error("%s: %s; next try in %.0f s", self.view.name, str(reason).partition("\n")[0], pause)
+        self.error = str(reason).partition("\n")[0]
+        log.error("%s: %s; next try in %.0f s", self.view.name, self.error, pause)
 
 
 def run(config: "Settings", stopping: threading.Event) -> None:
@@ -90,13 +135,29 @@ def run(config: "Settings", stopping: threading.Event) -> None:
             Kept(view, stack.enter_context(connect(config, "live", session_of(config, view))))
             for view in chosen(config.views)
         ]
+        own = stack.enter_context(connect(config, "live"))
+        publish_at = time.monotonic() + PUBLISH_SECONDS
         while not stopping.is_set():
-            for one in kept:
-                one.look(config, time.monotonic())
+            try:
+                _round(config, kept)
+                if time.monotonic() >= publish_at:
+                    for one in kept:
+                        one.witness(config)
+                    publish(own, config, [one.progress() for one in kept])
+                    publish_at = time.monotonic() + PUBLISH_SECONDS
+            except psycopg2.OperationalError as error:
+                log.error("the control database does not answer, the queries go on as they are: %s", error)
             stopping.wait(POLL_SECONDS)
         for one in kept:
             if one.running is not None:
                 one.running.stop()
+                one.witness(config)
+
+
+def _round(config: "Settings", kept: list[Kept]) -> None:
+    current = generations.all_current(config)
+    for one in kept:
+        one.look(config, time.monotonic(), current.get(one.view.name, Generation(one.view.name)))
 
 
 def main() -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep import lake, settings
+from lockstep.checkpoints import lease
+from lockstep.checkpoints.begin import written
+from lockstep.checkpoints.generations import Generation
 from lockstep.definition import Keyed, View
-from lockstep.ingest import ledger
 from lockstep.lake import Txn
 
 if TYPE_CHECKING:
@@ -24,15 +26,17 @@ class Sink:
     It is pickled to the server, so it holds names only, and reads the settings where it runs.
     """
 
-    def __init__(self, table: str, view: View) -> None:
-        self.table, self.key = table, view.key
+    def __init__(self, generation: Generation, view: View) -> None:
+        self.generation, self.table, self.key = generation, generation.table, view.key
+        self.where = written(generation, view)
         self._write: Write = self._windows
         if isinstance(view, Keyed):
             self._write = self._upsert if view.upserts else self._append
 
     def __call__(self, rows: "DataFrame", batch_id: int) -> None:
         # Persisted, because each further look at the rows would run the whole micro-batch again.
-        rows = rows.withColumn("_updated_at", F.current_timestamp()).persist()
+        lease.hold(settings.load(), self.generation.query)
+        rows = rows.where(self.where).withColumn("_updated_at", F.current_timestamp()).persist()
         try:
             if rows.isEmpty():
                 return
@@ -43,7 +47,7 @@ class Sink:
             rows.sparkSession.sql(f"OPTIMIZE delta.`{lake.path(settings.load(), self.table)}`")
 
     def _append(self, rows: "DataFrame", batch_id: int) -> None:
-        lake.append(rows, settings.load(), self.table, self._txn(batch_id), _record(batch_id))
+        lake.append(rows, settings.load(), self.table, self._txn(batch_id), self._record(batch_id))
 
     def _windows(self, rows: "DataFrame", batch_id: int) -> None:
         first: datetime = rows.agg(F.min("window_start")).collect()[0][0]
@@ -63,12 +67,11 @@ class Sink:
             on=" AND ".join([where, *(f"t.{name} <=> s.{name}" for name in self.key)]),
             newer=newer,
             txn=self._txn(batch_id),
-            record=_record(batch_id),
+            record=self._record(batch_id),
         )
 
     def _txn(self, batch_id: int) -> Txn:
-        return Txn(f"live:{self.table}:{ledger.GENERATION}", batch_id)
+        return Txn(self.generation.txn_app, batch_id)
 
-
-def _record(batch_id: int) -> dict[str, object]:
-    return {"writer": "live", "batch_id": batch_id}
+    def _record(self, batch_id: int) -> dict[str, object]:
+        return {"writer": "live", "generation": self.generation.number, "batch_id": batch_id}

@@ -3,15 +3,12 @@
 A row is final when every partition's log has passed its window's end, or its instant, plus the lateness.
 """
 
-import json
-import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pyarrow import fs
-
-from lockstep import lake
 from lockstep.batch.rollup import gold_of
+from lockstep.checkpoints import generations
+from lockstep.checkpoints.files import Checkpoint
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View
 from lockstep.ingest import ledger
@@ -36,7 +33,7 @@ def batch_final(settings: "Settings", view: View) -> datetime | None:
 
 def live_final(settings: "Settings", view: View) -> datetime | None:
     """The instant (UTC) before which the live table is final, or None while nothing is."""
-    place = lake.checkpoint(settings, view.name, ledger.GENERATION)
+    place = generations.get(settings, view.name).location(settings)
     if isinstance(view, Keyed):
         watermark = live_watermark(place)
         return watermark - view.limit if watermark else None
@@ -46,7 +43,7 @@ def live_final(settings: "Settings", view: View) -> datetime | None:
 def same_position(settings: "Settings", view: View) -> bool:
     """Whether both layers have seen exactly the same of each of the view's topics, and anything at all."""
     done = ledger.latest(settings, gold_of(view))
-    place = lake.checkpoint(settings, view.name, ledger.GENERATION)
+    place = generations.get(settings, view.name).location(settings)
     for topic in (CONTRACTS[stream].topic for stream in view.streams):
         batch = {r.partition: r.end for r in (done.ranges if done else ()) if r.topic == topic}
         if not batch or batch != live_position(place, topic):
@@ -64,40 +61,13 @@ def _passed(settings: "Settings", view: View, position: "Callable[[str], dict[in
 
 
 def live_position(checkpoint: str, topic: str) -> dict[int, int]:
-    """The position of a live query after its last *committed* micro-batch; empty before that.
-
-    From the checkpoint's own files: ``commits/N`` says that batch N is done, ``offsets/N`` where it ended.
-    """
-    return parse_offsets(_last_offsets(checkpoint), topic)
+    """The position of a live query after its last *committed* micro-batch; empty before that."""
+    return Checkpoint(checkpoint).position().get(topic, {})
 
 
 def live_watermark(checkpoint: str) -> datetime | None:
     """The watermark (UTC) at which a query's last committed micro-batch ran; None before one has been reached."""
-    metadata = next((line for line in _last_offsets(checkpoint).splitlines() if "batchWatermarkMs" in line), "{}")
-    milliseconds = json.loads(metadata).get("batchWatermarkMs", 0)
+    place = Checkpoint(checkpoint)
+    last = place.last()
+    milliseconds = place.batch(last).watermark if last is not None else 0
     return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
-
-
-def _last_offsets(checkpoint: str) -> str:
-    filesystem, root = fs.FileSystem.from_uri(checkpoint)
-    done = [int(name) for name in _names(filesystem, f"{root}/commits") if name.isdigit()]
-    if not done:
-        return ""
-    with filesystem.open_input_stream(f"{root}/offsets/{max(done)}") as stream:
-        return bytes(stream.read()).decode()
-
-
-def parse_offsets(text: str, topic: str) -> dict[int, int]:
-    """The Kafka offsets of one topic out of a file of Spark's offset log (``v1``, metadata, one JSON line a source)."""
-    found: dict[int, int] = {}
-    for line in text.splitlines():
-        if re.match(r"\s*\{", line):
-            source = json.loads(line).get(topic)
-            if isinstance(source, dict):
-                found |= {int(partition): int(offset) for partition, offset in source.items()}
-    return found
-
-
-def _names(filesystem: fs.FileSystem, directory: str) -> list[str]:
-    selector = fs.FileSelector(directory, allow_not_found=True)
-    return [info.base_name for info in filesystem.get_file_info(selector)]

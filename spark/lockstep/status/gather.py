@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import psycopg2
 from kafka.errors import KafkaError
 
 from lockstep.airflow import AirflowRefused, connected
 from lockstep.batch.rollup import gold_of
+from lockstep.checkpoints import generations
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.errors import LockstepError
 from lockstep.ingest import ledger
 from lockstep.ingest.offsets import existing_bounds
 from lockstep.ingest.ranges import Bounds, ends
-from lockstep.lake import checkpoint
 from lockstep.quality import outcomes
 from lockstep.reconcile.frontier import live_position
 from lockstep.reconcile.run import last
@@ -41,6 +42,8 @@ def gather(settings: "Settings", stack: "Stack") -> Status:
         streams = gather_streams(settings)
     except (LockstepError, KafkaError) as error:
         trouble.append(f"the broker cannot say what its topics hold: {error}")
+    except psycopg2.OperationalError as error:
+        trouble.append(f"the control database does not answer: {error}")
     views = [_view(settings, view) for view in chosen(settings.views)]
     quality = outcomes.summary(settings)
     return Status(streams, views, health, runs, quality, trouble + problems(streams, views, health, runs, quality))
@@ -76,7 +79,7 @@ def _stream(settings: "Settings", contract: Contract, topic: Bounds) -> Stream:
     for view in chosen(settings.views):
         if contract.name in view.streams:
             position[f"gold.{view.name}"] = _ends(ledger.latest(settings, f"gold.{view.name}"), topic)
-            place = checkpoint(settings, view.name, ledger.GENERATION)
+            place = generations.get(settings, view.name).location(settings)
             position[f"live.{view.name}"] = live_position(place, contract.topic)
     partitions = partition_lags(topic, position)
     counts = silver.totals if silver else {}

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from lockstep.ingest.frontier import reached
 from lockstep.ingest.ledger import Entry
 from lockstep.ingest.ranges import Range
-from lockstep.reconcile.frontier import parse_offsets
 
 SECOND = 1000
 
@@ -38,9 +37,3 @@ def test_an_entry_counts_only_when_the_position_covers_all_of_it():
 def test_nothing_is_closed_while_a_partition_has_shown_nothing():
     assert reached(NEWEST_FIRST, {0: 30, 1: 5}) is None
     assert reached(NEWEST_FIRST, {}) is None
-
-
-def test_the_position_is_read_from_sparks_offset_log():
-    text = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"page_views":{"2":7,"0":5}}'
-    assert parse_offsets(text, "page_views") == {0: 5, 2: 7}
-    assert parse_offsets(text, "clicks") == {}

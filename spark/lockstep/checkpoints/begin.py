@@ -1,0 +1,76 @@
+"""Before a query starts: nobody else runs it, its checkpoint is whole, and its table is as its generation begins."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lockstep import lake
+from lockstep.checkpoints import generations, lease, savepoints, verify
+from lockstep.checkpoints.files import Checkpoint
+from lockstep.definition import Keyed, View
+from lockstep.ingest.offsets import all_bounds
+from lockstep.lake import Txn
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.checkpoints.generations import Generation
+    from lockstep.settings import Settings
+
+Starts = Mapping[str, Mapping[int, int]]
+# In Spark's words.
+FIRST_OFFSET = -2
+log = logging.getLogger("lockstep.checkpoints")
+
+
+def begin(spark: "SparkSession", settings: "Settings", view: View, columns: str) -> "Generation":
+    """Let the view's query start, and say from which generation; running it twice changes nothing.
+
+    Args:
+        columns: of the live table, as Spark DDL.
+
+    Raises:
+        LeaseHeld: the query runs already.
+        CheckpointBroken: its checkpoint is not whole, and cannot be made so.
+    """
+    generation = generations.get(settings, view.name)
+    lease.free(settings, view.name)
+    for problem in verify.ready(settings, generation):
+        log.warning("%s: %s: put back from the journal", view.name, problem)
+    if generation.number > 1 and "metadata" not in Checkpoint(generation.location(settings)).files():
+        _prepare(spark, settings, view, columns, generation)
+        generation = replace(generation, starts=_of_all_partitions(settings, generation.starts))
+    return generation
+
+
+def _of_all_partitions(settings: "Settings", starts: Starts) -> "dict[str, dict[int, int]]":
+    """Spark wants an offset for every partition; those that were added since the generation was planned begin at their first."""
+    held = all_bounds(settings, [*starts]) if starts else {}
+    return {t: {p: starts[t].get(p, FIRST_OFFSET) for p in bounds.partitions} for t, bounds in held.items()}
+
+
+def written(generation: "Generation", view: View) -> str:
+    """The predicate (SQL) for the view's rows that the generation writes; the others are those of earlier ones."""
+    if generation.since is None:
+        return "true"
+    column = "at" if isinstance(view, Keyed) else "window_start"
+    return f"{column} >= TIMESTAMP '{generation.since:%F %T.%f}'"
+
+
+def _prepare(spark: "SparkSession", settings: "Settings", view: View, columns: str, generation: "Generation") -> None:
+    """Give the live table the rows that the generation goes on from, and the checkpoint its savepoint."""
+    log.info("%s: generation %d begins: %s", view.name, generation.number, generation.why)
+    record = {"writer": "generation", "generation": generation.number, "why": generation.why, "by": generation.by}
+    txn = Txn(f"generation:{generation.table}", generation.number)
+    if generation.savepoint:
+        saved = savepoints.load(settings, generation.savepoint)
+        rows = lake.read(spark, settings, saved.table, saved.table_version)
+        lake.overwrite(rows, settings, generation.table, txn, record)
+        savepoints.unpack(settings, generation.savepoint, generation.location(settings))
+    elif lake.exists(settings, generation.table):
+        nothing = spark.createDataFrame([], columns)
+        if generation.since:
+            lake.replace(nothing, settings, generation.table, written(generation, view), txn, record)
+        else:
+            lake.overwrite(nothing, settings, generation.table, txn, record)

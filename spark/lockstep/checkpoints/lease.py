@@ -1,0 +1,64 @@
+"""One query for each checkpoint: a lock that lives as long as the query does.
+
+It is taken inside the Spark server, by the process that writes the query's micro-batches, so that it outlives the service that
+started the query, and goes when the query ends, however it ends.
+"""
+
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import psycopg2
+
+from lockstep import control
+from lockstep.errors import LeaseHeld
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Connection
+
+    from lockstep.settings import Settings
+
+WAIT_SECONDS = 15
+_held: "dict[str, Connection]" = {}
+
+
+def hold(settings: "Settings", query: str) -> None:
+    """Take the query's lease for the life of this process, or see that it still has it.
+
+    Raises:
+        LeaseHeld: another query writes from a checkpoint of this name; the message names its process.
+    """
+    if query in _held and _alive(_held[query]):
+        return
+    with ExitStack() as stack:
+        _held[query] = _take(stack, settings, query, f"pid {os.getpid()}")
+        stack.pop_all()
+
+
+def free(settings: "Settings", query: str) -> None:
+    """See that nobody holds the query's lease; one that has just been stopped is waited for.
+
+    Raises:
+        LeaseHeld: a query runs on it.
+    """
+    with ExitStack() as stack:
+        _take(stack, settings, query, "start")
+
+
+def _take(stack: ExitStack, settings: "Settings", query: str, who: str) -> "Connection":
+    try:
+        return stack.enter_context(control.lease(settings, f"checkpoint:{query}", who, WAIT_SECONDS))
+    except LeaseHeld as error:
+        raise LeaseHeld(
+            f"{query}: another query runs on its checkpoint, so this one was not let in. Stop that one, or the service that "
+            f"started it. ({error})"
+        ) from None
+
+
+def _alive(connection: "Connection") -> bool:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except psycopg2.Error:
+        return False
+    return True
