@@ -38,5 +38,8 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
     try:
         yield spark
     finally:
-        if session_id is None:
-            spark.stop()
+        spark.release_session_on_close = session_id is None
+        spark.stop()
+        # SparkSession.__del__ closes its client once more, whenever the garbage collector comes by, and there waits for threads
+        # that wait for a lock of the very call that was interrupted: a process that never ends.
+        spark.client.close = lambda: None
