@@ -35,9 +35,9 @@ class Shop:
         } | fields
         self.raw(json.dumps(event).encode(), second + arrives_after, event["user_id"])
 
-    def raw(self, value: bytes | None, arrives_at: float, key: str = "u1") -> None:
-        """Any bytes, arriving at START + ``arrives_at`` seconds."""
-        self._send(value, key.encode(), arrives_at)
+    def raw(self, value: bytes | None, arrives_at: float, key: str = "u1", **more: Any) -> None:
+        """Any bytes, arriving at START + ``arrives_at`` seconds; ``more`` may say which partition."""
+        self._send(value, key.encode(), arrives_at, **more)
 
     def heartbeat(self, second: float) -> None:
         """Every partition's log has passed START + ``second``."""

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ SWITCHES = {
 
 
 def stall(name: str) -> None:
-    """Have the job that reads Kafka say that it reads (``name``), and wait for ``name.go``."""
+    """Have one task of the job that reads Kafka say that it reads (``name``), and wait for ``name.go``."""
     read = bronze.read_range
 
     def slowly(spark: Any, settings: Any, ranges: Any) -> Any:
@@ -72,10 +72,11 @@ def stall(name: str) -> None:
 
 def _waiting(name: str) -> Callable[[Any], Any]:
     def wait(batches: Any) -> Any:
-        Path(name).touch()
-        until = time.monotonic() + 60
-        while not Path(f"{name}.go").exists() and time.monotonic() < until:
-            time.sleep(0.02)
+        with suppress(FileExistsError):
+            Path(name).touch(exist_ok=False)
+            until = time.monotonic() + 60
+            while not Path(f"{name}.go").exists() and time.monotonic() < until:
+                time.sleep(0.02)
         yield from batches
 
     return wait

@@ -1,16 +1,21 @@
 """Bronze holds what the broker acknowledged, once, and its ledger proves it."""
 
+import json
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
 from kafka import TopicPartition
+from tests.shop import START, Shop
 
 from lockstep import control, lake
+from lockstep.batch.rollup import roll_up
 from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
 from lockstep.ingest import ledger
 from lockstep.ingest.bronze import accept_gap, ingest, table_of
-from lockstep.kafka import admin, ensure_topics
+from lockstep.kafka import admin, confluent_config, ensure_topics
+from lockstep.refine.silver import refine
 
 
 def offsets(rows):
@@ -87,6 +92,29 @@ def test_a_recreated_topic_stops_even_when_its_offsets_fit(spark, settings, stre
     shop.flush()
     with pytest.raises(TopicRecreated):
         ingest(spark, settings, stream, "run")
+
+
+def test_partitions_added_midway_are_read_from_their_beginning_in_every_layer(
+    spark, settings, stream, view, shop, rows
+):
+    shop.view("e1", 0)
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    refine(spark, settings, stream, "run")
+    roll_up(spark, settings, view, "run")
+    client = AdminClient(confluent_config(settings))
+    client.create_partitions([NewPartitions(stream.topic, 5)])[stream.topic].result(30)
+    later = Shop(settings, stream)
+    for partition in (3, 4):
+        event = {"event_id": f"p{partition}", "event_time": f"{START:%FT%TZ}", "user_id": "u", "page": "/"}
+        later.raw(json.dumps(event).encode(), 1, partition=partition)
+    later.flush()
+    entry = ingest(spark, settings, stream, "run")
+    assert [(r.start, r.end) for r in entry.ranges if r.partition > 2] == [(0, 1), (0, 1)]
+    refine(spark, settings, stream, "run")
+    roll_up(spark, settings, view, "run")
+    assert offsets(rows(table_of(stream))) == sorted(shop.acknowledged + later.acknowledged)
+    assert [row["views"] for row in rows(f"gold.{view.name}")] == [3]
 
 
 def test_what_retention_took_stops_the_stream_until_somebody_signs_for_it(spark, settings, stream, shop, rows):
