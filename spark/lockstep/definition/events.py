@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 COLUMNS = "_key STRING, _time BIGINT, _id STRING, _stream STRING, _change BOOLEAN, _data STRING"
+_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -32,23 +33,47 @@ def events(view: Keyed, rows: "Mapping[str, DataFrame]") -> "DataFrame":
 
 
 def _of_input(view: Keyed, one: Input, rows: "DataFrame") -> "DataFrame":
-    # One expression that needs the arrival: a filter on other columns alone is pushed below the watermark, and what it
-    # removes, such as a heartbeat, could not move the watermark on.
-    conditions = [f"({one.where})"]
-    conditions += [] if one.is_table else [view.counts(one.time)]
-    conditions += [] if one.key.startswith("explode(") else [f"({one.key}) IS NOT NULL"]
-    counts = F.expr(" AND ".join(conditions))
-    kept = rows.where(F.when(counts, F.col("_arrival")).isNotNull())
+    rows = _filed(one, rows) if one.is_table else _counting(view, one, rows)
     extra = ("_deleted",) if one.is_table else ()
-    return kept.select(
-        F.expr(one.key).alias("_key"),
+    return rows.select(
+        # Outer, though there are no empty ones: the optimiser would put a filter for them below the watermark.
+        F.explode_outer("_keys").alias("_key"),
         F.unix_micros(F.expr(one.time)).alias("_time"),
         _id(one).alias("_id"),
         F.lit(one.stream).alias("_stream"),
         F.lit(one.is_table).alias("_change"),
-        F.to_json(F.struct(*one.columns, *extra), {"ignoreNullFields": "false"}).alias("_data"),
+        F.to_json(F.struct(*one.columns, *extra), _JSON).alias("_data"),
         "_arrival",
     )
+
+
+def _counting(view: Keyed, one: Input, rows: "DataFrame") -> "DataFrame":
+    # One expression that needs the arrival: a filter on other columns alone is pushed below the watermark, and what it
+    # removes, such as a heartbeat, could not move the watermark on.
+    counts = F.expr(view.counts(one.time))
+    kept = rows.where(F.when(counts & (F.size(_keys(one)) > 0), F.col("_arrival")).isNotNull())
+    return kept.withColumn("_keys", _keys(one))
+
+
+def _filed(one: Input, changes: "DataFrame") -> "DataFrame":
+    """A change goes to the keys that its row has now; where an update took it from other keys, it is a delete there."""
+    names = [name for name in changes.columns if not name.startswith("_")]
+    place = ("_arrival", "_lsn", "_commit_lsn", "_committed_at")
+    was = F.from_json("_before", CONTRACTS[one.stream].schema)
+    now = changes.withColumns({"_now": _keys(one), "_was": was})
+    current = F.struct(*names, "_deleted", F.lit(False).alias("_past"))
+    yes = F.lit(True)
+    past = F.struct(*(F.col(f"_was.{name}").alias(name) for name in names), yes.alias("_deleted"), yes.alias("_past"))
+    images = F.when(F.col("_was").isNull(), F.array(current)).otherwise(F.array(past, current))
+    rows = now.select(*place, "_now", F.explode(images).alias("_image")).select(*place, "_now", "_image.*")
+    keys = F.when(F.col("_past"), F.array_except(_keys(one), F.col("_now"))).otherwise(F.col("_now"))
+    return rows.withColumn("_keys", keys).where("size(_keys) > 0")
+
+
+def _keys(one: Input) -> "Column":
+    """The machines of a row, each once: none where it does not matter."""
+    key = one.key.removeprefix("explode(").removesuffix(")") if one.key.startswith("explode(") else f"array({one.key})"
+    return F.expr(f"IF({one.where}, filter(array_distinct({key}), k -> k IS NOT NULL), array())")
 
 
 def _id(one: Input) -> "Column":

@@ -49,6 +49,8 @@ class Input:
         columns: what the machine sees of a row.
         time: when it happened: a column or SQL expression (TIMESTAMP).
         where: SQL predicate for the rows that matter.
+
+    An update of a table that moves a row to another key is a delete (``_deleted``, with the row as it was) at the old one.
     """
 
     stream: str

@@ -18,6 +18,11 @@ def loads(text: str) -> Any:
     return json.loads(text, object_hook=_decode, parse_float=Decimal)
 
 
+def instant(text: str) -> datetime:
+    """The time (UTC, aware) of an ISO text, as events carry it."""
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
 def _encode(value: Any) -> dict[str, str]:
     if isinstance(value, datetime):
         return {_TIME: value.astimezone(UTC).isoformat()}

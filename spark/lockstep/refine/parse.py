@@ -11,7 +11,8 @@ Every row of bronze comes out as exactly one row, with the payload's columns and
 ``_reason``        STRING       why the row goes to quarantine; null for a good one
 =================  ===========  ==========================================================================================
 
-Changes also have ``_op`` (Debezium's c, u, d, r, t), ``_lsn`` and ``_commit_lsn`` (BIGINT), ``_committed_at`` and ``_deleted``.
+Changes also have ``_op`` (Debezium's c, u, d, r, t), ``_lsn`` and ``_commit_lsn`` (BIGINT), ``_committed_at``, ``_deleted``, and
+``_before``: of an update, what the row was, as JSON without its personal columns.
 """
 
 from typing import TYPE_CHECKING
@@ -29,8 +30,9 @@ HEARTBEAT = "lockstep-heartbeat"
 PROVENANCE = ("_topic", "_partition", "_offset", "_arrival")
 # A row that is data, and may be believed.
 GOOD = "NOT _control AND _reason IS NULL"
-CHANGE = ("_op", "_lsn", "_commit_lsn", "_committed_at", "_deleted")
+CHANGE = ("_op", "_lsn", "_commit_lsn", "_committed_at", "_deleted", "_before")
 _CORRUPT = "_corrupt_record"
+_MICROS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING>"
 
 
@@ -90,6 +92,8 @@ def _flat_event(contract: "Contract") -> "list[Column]":
 
 def _flat_change(contract: "Contract") -> "list[Column]":
     deleted = F.col("_payload.op") == "d"
+    kept = [F.col(f"_payload.before.{name}") for name in columns(contract) if name not in contract.personal]
+    before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*kept), {"timestampFormat": _MICROS}))
     row = F.when(deleted, F.col("_payload.before")).otherwise(F.col("_payload.after"))
     lsn = F.col("_payload.source.lsn")
     # Debezium: source.sequence is ["<LSN of the last commit>", "<LSN of this row>"]; the first is null in a snapshot.
@@ -101,6 +105,7 @@ def _flat_change(contract: "Contract") -> "list[Column]":
         F.coalesce(commit, lsn).alias("_commit_lsn"),
         F.timestamp_millis(F.col("_payload.source.ts_ms")).alias("_committed_at"),
         F.coalesce(deleted, F.lit(False)).alias("_deleted"),
+        F.when(F.col("_payload.before").isNotNull(), before).alias("_before"),
     ]
 
 

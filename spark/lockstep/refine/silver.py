@@ -31,12 +31,12 @@ QUARANTINE = (
     "_run_id STRING"
 )
 _PROVENANCE_DDL = "_topic STRING, _partition INT, _offset BIGINT, _arrival TIMESTAMP"
-_CHANGE_DDL = "_op STRING, _lsn BIGINT, _commit_lsn BIGINT, _committed_at TIMESTAMP, _deleted BOOLEAN"
+_CHANGE_DDL = "_op STRING, _lsn BIGINT, _commit_lsn BIGINT, _committed_at TIMESTAMP, _deleted BOOLEAN, _before STRING"
 _PROPERTIES = {
     "delta.setTransactionRetentionDuration": "interval 400 days",
     "delta.logRetentionDuration": "interval 400 days",
 }
-_NO_STATISTICS = {"delta.dataSkippingStatsColumns": "_topic,_partition,_offset,_arrival,_reason"}
+QUARANTINE_PROPERTIES = _PROPERTIES | {"delta.dataSkippingStatsColumns": "_topic,_partition,_offset,_arrival,_reason"}
 
 
 def behind(settings: "Settings", contract: "Contract") -> bool:
@@ -121,7 +121,7 @@ def _write(
 
 def _set_aside(bad: "DataFrame", settings: "Settings", table: str, ranges: list[Range], record: dict[str, Any]) -> None:
     """Append to quarantine what it does not have yet: it may be ahead of silver, when an older run came in between."""
-    lake.create(bad.sparkSession, settings, table, QUARANTINE, properties=_PROPERTIES | _NO_STATISTICS)
+    lake.create(bad.sparkSession, settings, table, QUARANTINE, properties=QUARANTINE_PROPERTIES)
     newest = ledger.latest(settings, table)
     held = ends(newest.ranges) if newest else {}
     missing = [replace(r, start=min(max(r.start, held.get(r.partition, 0)), r.end)) for r in ranges]
