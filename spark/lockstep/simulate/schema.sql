@@ -27,7 +27,8 @@ CREATE TABLE IF NOT EXISTS public.orders (
     user_id    TEXT REFERENCES public.users,
     country    TEXT NOT NULL,
     kind       TEXT NOT NULL CHECK (kind IN ('sale', 'cancellation', 'adjustment')),
-    ordered_at TIMESTAMPTZ NOT NULL
+    ordered_at TIMESTAMPTZ NOT NULL,
+    amount     NUMERIC(12, 3) NOT NULL
 );
 CREATE INDEX IF NOT EXISTS orders_ordered_at ON public.orders (ordered_at);
 
@@ -38,6 +39,7 @@ CREATE TABLE IF NOT EXISTS public.order_lines (
     description TEXT,
     quantity    INTEGER NOT NULL,
     unit_price  NUMERIC(12, 3) NOT NULL,
+    ordered_at  TIMESTAMPTZ NOT NULL,
     PRIMARY KEY (order_id, line_no)
 );
 

@@ -53,9 +53,13 @@ def sign_up(sql: cursor, plan: Plan, retail: Retail, start: datetime | None, end
 
 
 def place_orders(sql: cursor, orders: pd.DataFrame, lines: pd.DataFrame) -> None:
-    """Orders, and their lines."""
-    _copy(sql, "orders", orders[["order_id", "user_id", "country", "kind", "ordered_at"]])
-    columns = ["order_id", "line_no", "product_id", "description", "quantity", "unit_price"]
+    """Orders, what they come to, and their lines."""
+    # In thousandths, which floats add up exactly.
+    value = (lines["unit_price"] * 1000).round() * lines["quantity"]
+    amounts = value.groupby(lines["order_id"]).sum() / 1000
+    orders = orders.assign(amount=orders["order_id"].map(amounts))
+    _copy(sql, "orders", orders[["order_id", "user_id", "country", "kind", "ordered_at", "amount"]])
+    columns = ["order_id", "line_no", "product_id", "description", "quantity", "unit_price", "ordered_at"]
     _copy(sql, "order_lines", lines[columns])
 
 

@@ -35,8 +35,11 @@ class Order(NamedTuple):
     def rows(self) -> dict[str, tuple[Any, ...]]:
         """Its row in each table of silver."""
         return {
-            "silver.orders": (self.order_id, "u1", self.country, self.kind, self.at, self.deleted),
-            "silver.order_lines": (self.order_id, 1, "p1", "thing", self.quantity, Decimal(self.price), self.deleted),
+            "silver.orders": (self.order_id, "u1", self.country, self.kind, self.at, None, self.deleted),
+            "silver.order_lines": (
+                *(self.order_id, 1, "p1", "thing", self.quantity, Decimal(self.price)),
+                *(self.at, self.deleted),
+            ),
         }
 
 
