@@ -1,0 +1,54 @@
+"""Orders with their customer as both are now: a change on either side emits the row again."""
+
+from datetime import timedelta
+from typing import Any
+
+from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.states import instant
+
+_ORDER = ("country", "kind", "amount", "ordered_at")
+_CUSTOMER = ("name", "age")
+
+
+def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+    """A customer's orders: a change of the customer concerns all of them, a change of an order that one."""
+    state = state or {"customer": None, "orders": {}}
+    data, gone = event.data, event.data["_deleted"]
+    if event.stream == "users":
+        state["customer"] = None if gone else {name: data[name] for name in _CUSTOMER}
+        return state, [_row(order_id, order, state["customer"]) for order_id, order in state["orders"].items()]
+    order_id, order = data["order_id"], {name: data[name] for name in ("user_id", *_ORDER)}
+    if gone:
+        state["orders"].pop(order_id, None)
+        return state, [_row(order_id, order, None) | {"deleted": True}]
+    state["orders"][order_id] = order
+    return state, [_row(order_id, order, state["customer"])]
+
+
+def _row(order_id: str, order: dict[str, Any], customer: dict[str, Any] | None) -> dict[str, Any]:
+    known = customer or dict.fromkeys(_CUSTOMER)
+    columns = {name: order[name] for name in _ORDER} | {"ordered_at": instant(order["ordered_at"])}
+    return {"order_id": order_id, "customer": order["user_id"] or "unknown", **columns, **known, "deleted": False}
+
+
+VIEW = Keyed(
+    name="orders_with_customer",
+    inputs=(
+        # An order of nobody is alone with its machine.
+        Input(
+            "orders",
+            "coalesce(user_id, concat('order ', order_id))",
+            ("order_id", "user_id", *_ORDER),
+            time="_committed_at",
+        ),
+        Input("users", "user_id", _CUSTOMER, time="_committed_at"),
+    ),
+    step=step,
+    columns=(
+        "order_id STRING, customer STRING, country STRING, kind STRING, amount DECIMAL(12,3), ordered_at TIMESTAMP, "
+        "name STRING, age INT, deleted BOOLEAN"
+    ),
+    # Of two customers, because an order that moves stays, as deleted, with the one who had it.
+    key=("order_id", "customer"),
+    allowed_lateness=timedelta(0),
+)

@@ -1,0 +1,70 @@
+"""Page views with the user as of the time of the view: each change of a user is a version, valid from its ``updated_at``.
+
+``version`` is the place of the version in the source's log: ``_lsn`` of its row in ``silver.users_changes``. A version that is
+known later than the views of its time corrects their rows; for that, a user's views are kept with the versions.
+"""
+
+from bisect import bisect_right
+from datetime import timedelta
+from typing import Any
+
+from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.states import instant
+
+_NOBODY = {"name": None, "age": None, "version": None, "valid_from": None}
+
+
+def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+    """A user's history, sorted by time: versions ``[from, row]`` and views ``[time, id, user, page]``."""
+    state = state or {"versions": [], "views": []}
+    if not event.is_change:
+        view = [event.time, event.id, event.data["user_id"], event.data["page"]]
+        state["views"].append(view)
+        return state, [_row(view, _as_of(state["versions"], event.time))]
+    start, version = _version(event)
+    versions = state["versions"]
+    place = _place(versions, start)
+    # Of two changes with one time, the later in the source's log is the version.
+    known = place > 0 and versions[place - 1][0] == start
+    versions[place - known : place] = [[start, version]]
+    until = versions[place - known + 1][0] if place - known + 1 < len(versions) else None
+    touched = (view for view in state["views"] if start <= view[0] and (until is None or view[0] < until))
+    return state, [_row(view, version) for view in touched]
+
+
+def _version(event: Event) -> tuple[Any, dict[str, Any]]:
+    data = event.data
+    if data["_deleted"]:
+        # The row says when it was last changed, only the commit when it went.
+        return event.time, _NOBODY
+    start = instant(data["updated_at"])
+    return start, {"name": data["name"], "age": data["age"], "version": data["_lsn"], "valid_from": start}
+
+
+def _place(versions: list[Any], time: Any) -> int:
+    return bisect_right(versions, time, key=lambda version: version[0])
+
+
+def _as_of(versions: list[Any], time: Any) -> dict[str, Any]:
+    place = _place(versions, time)
+    return versions[place - 1][1] if place else _NOBODY
+
+
+def _row(view: list[Any], version: dict[str, Any]) -> dict[str, Any]:
+    return dict(zip(("event_time", "event_id", "user_id", "page"), view, strict=True)) | version
+
+
+VIEW = Keyed(
+    name="page_views_enriched",
+    inputs=(
+        Input("page_views", "user_id", ("user_id", "page")),
+        Input("users", "user_id", ("name", "age", "updated_at", "_lsn"), time="_committed_at"),
+    ),
+    step=step,
+    columns=(
+        "event_id STRING, event_time TIMESTAMP, user_id STRING, page STRING, name STRING, age INT, version BIGINT, "
+        "valid_from TIMESTAMP"
+    ),
+    key=("event_id",),
+    allowed_lateness=timedelta(seconds=10),
+)
