@@ -4,9 +4,11 @@ import sys
 
 import typer
 
+from lockstep.checkpoints import commands as checkpoints
 from lockstep.demo.commands import demo
 from lockstep.errors import LockstepError
 from lockstep.ingest import commands as ledger
+from lockstep.readers import commands as readers
 from lockstep.simulate.commands import simulate
 from lockstep.stack import commands as stack
 from lockstep.status.commands import lag, status
@@ -17,6 +19,8 @@ app.command()(simulate)
 app.command()(status)
 ledger.app.command()(lag)
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(checkpoints.app, name="checkpoints")
+app.add_typer(readers.app, name="readers")
 app.registered_commands += stack.app.registered_commands
 
 

@@ -89,3 +89,9 @@ def counts(connection: "Connection") -> dict[str, dict[str, int]]:
         for sink, state, number in cursor.fetchall():
             found.setdefault(sink, dict.fromkeys(State, 0))[state] = number
         return found
+
+
+def forget(connection: "Connection", sink: str) -> None:
+    """Delete all that is known of the sink's alerts: whatever is sent again then is sent as new."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM delivery_outbox WHERE sink = %s", (sink,))

@@ -85,7 +85,9 @@ def messages(rows: "DataFrame | Iterable[Mapping[str, Any]]", sink: str, key: st
     for text in _texts(rows):
         row = json.loads(text)
         if not _ID.fullmatch(str(row.get(ID) or "")):
-            raise RowRefused(f"{sink}: a row has no sound {ID}; give it one (`alert_id(view, key, time)`): {text[:200]}")
+            raise RowRefused(
+                f"{sink}: a row has no sound {ID}; give it one (`alert_id(view, key, time)`): {text[:200]}"
+            )
         yield Message(str(row[ID]), str(row.get(key)), text)
 
 
