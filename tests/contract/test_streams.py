@@ -8,6 +8,7 @@ import yaml
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS, Contract
+from lockstep.definition import Windowed
 from lockstep.ingest.bronze import table_of
 from lockstep.quality.suites import gated, load
 from lockstep.refine.parse import CHANGE, PROVENANCE, columns
@@ -47,10 +48,10 @@ def unique(table: str) -> set[tuple[str, ...]]:
     return found
 
 
-def dbt_sources() -> dict[str, dict[str, Any]]:
-    """The tables of dbt's source ``silver``."""
+def dbt_sources(layer: str) -> dict[str, dict[str, Any]]:
+    """The tables of dbt's source ``silver`` or ``gold``."""
     sources = yaml.safe_load((DBT / "sources.yml").read_text())["sources"]
-    return {table["name"]: table for source in sources if source["name"] == "silver" for table in source["tables"]}
+    return {table["name"]: table for source in sources if source["name"] == layer for table in source["tables"]}
 
 
 @every_contract
@@ -80,7 +81,7 @@ def test_a_suite_wants_the_contracts_identity_to_be_unique(contract: Contract) -
 
 @every_contract
 def test_a_contract_has_a_described_dbt_source(contract: Contract) -> None:
-    assert dbt_sources()[contract.name].get("description")
+    assert dbt_sources("silver")[contract.name].get("description")
 
 
 def test_a_unit_test_looks_at_every_contract() -> None:
@@ -90,10 +91,16 @@ def test_a_unit_test_looks_at_every_contract() -> None:
 
 @every_view
 def test_a_view_has_a_suite_over_its_own_columns(view: View) -> None:
-    named = {column.split()[0] for column in view.columns.split(", ")}
-    assert asked_for(f"gold.{view.name}") <= named
-    assert not_null(f"gold.{view.name}") >= {"window_start", "window_end", *view.key}
+    when = ("window_start", "window_end") if isinstance(view, Windowed) else ("at",)
+    assert asked_for(f"gold.{view.name}") <= {*view.names, *when}
+    assert not_null(f"gold.{view.name}") >= {*when, *view.key}
     assert view.key in unique(f"gold.{view.name}")
+
+
+@every_view
+def test_a_view_has_an_oracle_and_a_described_dbt_source(view: View) -> None:
+    assert (PROJECT / "tests/oracles" / f"{view.name}.py").is_file()
+    assert dbt_sources("gold")[view.name].get("description")
 
 
 @every_view
@@ -104,7 +111,8 @@ def test_a_view_has_a_unit_test(view: View) -> None:
 
 def test_there_is_no_suite_or_source_without_its_contract_or_view() -> None:
     assert set(gated()) == {f"silver.{name}" for name in CONTRACTS} | {f"gold.{name}" for name in VIEWS}
-    assert set(dbt_sources()) == set(CONTRACTS)
+    assert set(dbt_sources("silver")) == set(CONTRACTS)
+    assert set(dbt_sources("gold")) == set(VIEWS)
 
 
 def test_every_mart_has_documented_columns_tests_and_a_unit_test() -> None:

@@ -19,7 +19,8 @@ class Definition(ABC):
 
     Args:
         name: the table's name in ``gold``, ``live``, ``late`` and ``serving``.
-        columns: the output, as Spark DDL.
+        columns: the output, as Spark DDL: ``name TYPE`` with a comma and a blank in between, and no blank after commas
+            inside of types.
         key: the columns that identify a row of the output.
         allowed_lateness: a row is late when it arrived longer than this after it happened.
         policy: what becomes of late rows: left out (``ignore``), set aside (``side_stream``), or, for windows, counted until
@@ -43,6 +44,11 @@ class Definition(ABC):
     @abstractmethod
     def times(self) -> dict[str, str]:
         """By stream, the SQL expression for when a row happened; empty for a table's changes, which are never late."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the output's columns."""
+        return tuple(column.split()[0] for column in self.columns.split(", "))
 
     @property
     def limit(self) -> timedelta:

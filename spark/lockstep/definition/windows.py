@@ -1,0 +1,87 @@
+"""What windowed views are made of: rows into windows, and exact counts of values inside one aggregation. Pure.
+
+Live, a view may aggregate once and cannot rank rows. So what would need a second step works on an array that the one
+aggregation gives: :func:`counts_of`.
+"""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def per_window(
+    rows: "DataFrame",
+    size: timedelta,
+    slide: timedelta,
+    by: "Sequence[str]",
+    *measures: "Column",
+    time: str = "event_time",
+) -> "DataFrame":
+    """One row for each window that holds a row, and each value of the columns ``by``.
+
+    Windows are ``[start, start + size)``, start every ``slide`` and are aligned to the epoch. A slide shorter than the size
+    makes them overlap; a longer one leaves gaps, whose rows are in no window.
+
+    Returns:
+        ``window_start``, ``window_end`` (TIMESTAMP, UTC), the columns ``by`` and the measures.
+    """
+    if slide > size:
+        # Spark's window refuses gaps: a window of the whole slide, of whose rows only those of its first part count.
+        since_start = F.pmod(F.unix_micros(time), F.lit(slide // _MICROSECOND))
+        rows = rows.where(since_start < size // _MICROSECOND)
+    window = F.window(time, _text(max(size, slide)), _text(slide))
+    start = F.col("window.start")
+    end = start + F.make_dt_interval(secs=F.lit(size.total_seconds()))
+    counted = rows.groupBy(window, *by).agg(*measures)
+    others = [name for name in counted.columns if name != "window"]
+    return counted.select(start.alias("window_start"), end.alias("window_end"), *others)
+
+
+def counts_of(value: "Column", distinct: int) -> "Column":
+    """An aggregate: how often each value occurs, as an array of ``item`` and ``count``, sorted by ``item``.
+
+    Exact, and the same in whatever order and parts the rows come, while there are fewer than ``distinct`` different values.
+    Beyond that it is a frequent-items sketch (Apache DataSketches): rare values are left out, and a count may be off by
+    2 / ``distinct`` of all rows. Where the counts add up to the number of rows they are exact.
+    """
+    return F.array_sort(F.call_function("approx_top_k", value, F.lit(distinct), F.lit(distinct)))
+
+
+def ranked(rows: "DataFrame", size: timedelta, slide: timedelta, item: str, highest: int, distinct: int) -> "DataFrame":
+    """The ``highest`` most frequent values of a column in each window; of equally frequent ones the lower value comes first.
+
+    Returns:
+        ``window_start``, ``window_end``, ``rank`` (from 1), the item, ``views`` (its count), and whether the window's counts
+        are ``exact``: they are while it has fewer than ``distinct`` values.
+    """
+    counted = per_window(
+        rows, size, slide, [], F.count("*").alias("all"), counts_of(F.col(item), distinct).alias("counts")
+    )
+    total = F.aggregate("counts", F.lit(0).cast("bigint"), lambda sum_, one: sum_ + one["count"])
+    order = F.transform("counts", lambda one: F.struct((-one["count"]).alias("views"), one["item"].alias("item")))
+    first = counted.select(
+        "window_start",
+        "window_end",
+        F.posexplode(F.slice(F.array_sort(order), 1, highest)).alias("place", "of"),
+        (total == F.col("all")).alias("exact"),
+    )
+    return first.select(
+        "window_start",
+        "window_end",
+        (F.col("place") + 1).alias("rank"),
+        F.col("of.item").alias(item),
+        (-F.col("of.views")).alias("views"),
+        "exact",
+    )
+
+
+def _text(length: timedelta) -> str:
+    return f"{length // _MICROSECOND} microseconds"

@@ -1,0 +1,31 @@
+"""Page views in five minutes, every minute, by page: windows that overlap."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from lockstep.definition.windowed import Windowed
+from lockstep.definition.windows import per_window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SIZE, SLIDE = timedelta(minutes=5), timedelta(minutes=1)
+
+
+def transform(page_views: "DataFrame") -> "DataFrame":
+    """Count the views of each page in each window; a view lies in five of them."""
+    return per_window(page_views, SIZE, SLIDE, ["page"], F.count("*").alias("views"))
+
+
+VIEW = Windowed(
+    name="page_views_per_five_minutes",
+    input="page_views",
+    transform=transform,
+    columns="window_start TIMESTAMP, window_end TIMESTAMP, page STRING, views BIGINT",
+    key=("window_start", "page"),
+    size=SIZE,
+    slide=SLIDE,
+    allowed_lateness=timedelta(seconds=5),
+)

@@ -1,0 +1,93 @@
+"""How fast each endpoint answered over the last hour, every five minutes. Late requests are set aside.
+
+Times are counted in fixed buckets that keep a time's first five binary digits, so a bucket is at most 1/16 of its lower
+bound wide. Quantiles are the middle of their bucket: at most 3.2 % off, below 32 ms exact. Counts, the mean and the error
+rate are exact.
+"""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from lockstep.definition.windowed import Windowed
+from lockstep.definition.windows import counts_of, per_window
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SIZE, SLIDE = timedelta(hours=1), timedelta(minutes=5)
+DIGITS = 5
+# A 31-bit number has 16 buckets for each of 26 lengths above five digits, and 32 below: all fit.
+BUCKETS = 512
+PERCENTS = (50, 95, 99)
+
+
+def transform(requests: "DataFrame") -> "DataFrame":
+    """Requests, their mean, quantiles and histogram, and the share of errors (status 500 and above)."""
+    time = F.greatest(F.col("response_ms").cast("bigint"), F.lit(0))
+    errors, all_of_them = F.count_if(F.col("status") >= 500), F.count("*")
+    counted = per_window(
+        requests,
+        SIZE,
+        SLIDE,
+        ["endpoint"],
+        all_of_them.alias("requests"),
+        errors.alias("errors"),
+        _ratio(errors, all_of_them, "decimal(9,6)").alias("error_rate"),
+        _ratio(F.sum(time), all_of_them, "decimal(18,3)").alias("mean_ms"),
+        counts_of(_lower_bound(time), BUCKETS).alias("buckets"),
+    )
+    quantiles = {f"p{percent}_ms": _quantile(percent) for percent in PERCENTS}
+    histogram = F.transform(
+        "buckets",
+        lambda b: F.struct(b["item"].alias("from_ms"), (b["item"] + _width(b["item"])).alias("to_ms"), b["count"]),
+    )
+    return counted.withColumns(quantiles | {"histogram": histogram}).select(*VIEW.names)
+
+
+def _lower_bound(time: "Column") -> "Column":
+    """The bucket: the time with all but its first binary digits zero; integers only, so nothing is rounded twice."""
+    return time - F.pmod(time, _width(time))
+
+
+def _width(time: "Column") -> "Column":
+    digits = F.greatest(F.length(F.bin(time)) - DIGITS, F.lit(0))
+    return F.call_function("shiftleft", F.lit(1).cast("bigint"), digits)
+
+
+def _quantile(percent: int) -> "Column":
+    """The middle of the first bucket up to whose end at least ``percent`` of the requests lie."""
+    needed = F.col("requests") * percent
+    start = F.struct(F.lit(0).cast("bigint").alias("below"), F.lit(None).cast("bigint").alias("bucket"))
+    found = F.aggregate(
+        "buckets",
+        start,
+        lambda so_far, one: F.struct(
+            (so_far["below"] + one["count"]).alias("below"),
+            F.when(so_far["below"] * 100 < needed, one["item"]).otherwise(so_far["bucket"]).alias("bucket"),
+        ),
+        lambda end: end["bucket"],
+    )
+    return (found + (_width(found) - 1) / F.lit(2)).cast("decimal(12,1)")
+
+
+def _ratio(part: "Column", whole: "Column", kind: str) -> "Column":
+    return (part.cast("decimal(20,0)") / whole.cast("decimal(20,0)")).cast(kind)
+
+
+VIEW = Windowed(
+    name="response_times",
+    input="requests",
+    transform=transform,
+    columns=(
+        "window_start TIMESTAMP, window_end TIMESTAMP, endpoint STRING, requests BIGINT, errors BIGINT, "
+        "error_rate DECIMAL(9,6), mean_ms DECIMAL(18,3), p50_ms DECIMAL(12,1), p95_ms DECIMAL(12,1), "
+        "p99_ms DECIMAL(12,1), histogram ARRAY<STRUCT<from_ms:BIGINT,to_ms:BIGINT,count:BIGINT>>"
+    ),
+    key=("window_start", "endpoint"),
+    size=SIZE,
+    slide=SLIDE,
+    allowed_lateness=timedelta(seconds=30),
+    policy="side_stream",
+)

@@ -1,0 +1,33 @@
+"""The ten pages that most people look at now: the last fifteen minutes, every minute.
+
+Counts are exact while a window has fewer than 10,000 pages. Beyond that ``exact`` is false, and a count may be off by
+0.02 % of the window's views.
+"""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lockstep.definition.windowed import Windowed
+from lockstep.definition.windows import ranked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SIZE, SLIDE = timedelta(minutes=15), timedelta(minutes=1)
+
+
+def transform(page_views: "DataFrame") -> "DataFrame":
+    """Rank the pages of each window."""
+    return ranked(page_views, SIZE, SLIDE, "page", highest=10, distinct=10_000)
+
+
+VIEW = Windowed(
+    name="trending_pages",
+    input="page_views",
+    transform=transform,
+    columns=("window_start TIMESTAMP, window_end TIMESTAMP, rank INT, page STRING, views BIGINT, exact BOOLEAN"),
+    key=("window_start", "rank"),
+    size=SIZE,
+    slide=SLIDE,
+    allowed_lateness=timedelta(seconds=5),
+)

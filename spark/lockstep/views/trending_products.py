@@ -1,0 +1,38 @@
+"""The ten products whose pages were seen most in the last hour, every five minutes.
+
+Counts are exact while a window has fewer than 10,000 products. Beyond that ``exact`` is false, and a count may be off by
+0.02 % of the window's views.
+"""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from lockstep.definition.windowed import Windowed
+from lockstep.definition.windows import ranked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SIZE, SLIDE = timedelta(hours=1), timedelta(minutes=5)
+PAGE = "/product/"
+
+
+def transform(page_views: "DataFrame") -> "DataFrame":
+    """Rank the products of each window, whose id is what follows ``/product/`` in a page's address."""
+    products = page_views.where(F.col("page").startswith(PAGE))
+    named = products.withColumn("product_id", F.substring("page", len(PAGE) + 1, 1000))
+    return ranked(named, SIZE, SLIDE, "product_id", highest=10, distinct=10_000)
+
+
+VIEW = Windowed(
+    name="trending_products",
+    input="page_views",
+    transform=transform,
+    columns=("window_start TIMESTAMP, window_end TIMESTAMP, rank INT, product_id STRING, views BIGINT, exact BOOLEAN"),
+    key=("window_start", "rank"),
+    size=SIZE,
+    slide=SLIDE,
+    allowed_lateness=timedelta(seconds=5),
+)
