@@ -1,0 +1,49 @@
+"""Activity within five minutes: for each event of a user, how many there were in the five minutes up to it, itself included.
+
+An exact sliding window ``(event - 5 min, event]``, one per event, whatever the wall clock's minutes. Of events at one instant,
+those with a smaller id come first.
+"""
+
+from datetime import datetime, timedelta
+
+from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.keyed import Row, State
+
+WINDOW = timedelta(minutes=5)
+COLUMNS = ("event_id", "user_id")
+
+
+def step(state: State, event: Event) -> tuple[State, list[Row]]:
+    """The state is the times of the user's events in the window."""
+    times = [time for time in state or [] if event.time - time < WINDOW] + [event.time]
+    row = {
+        "user_id": event.data["user_id"],
+        "event_id": event.data["event_id"],
+        "stream": event.stream,
+        "events": len(times),
+    }
+    return times, [row]
+
+
+def deadline(state: State) -> datetime:
+    """A user who does nothing for as long as the window is forgotten."""
+    last: datetime = state[-1]
+    return last + WINDOW
+
+
+def expire(_: State, __: datetime) -> tuple[State, list[Row]]:
+    """Nothing is left in the window."""
+    return None, []
+
+
+VIEW = Keyed(
+    name="activity_within_five_minutes",
+    columns="user_id STRING, event_id STRING, stream STRING, events BIGINT",
+    key=("stream", "event_id"),
+    allowed_lateness=timedelta(seconds=10),
+    inputs=tuple(Input(stream, "user_id", COLUMNS) for stream in ("page_views", "searches", "clicks")),
+    step=step,
+    deadline=deadline,
+    expire=expire,
+    memory=WINDOW,
+)

@@ -1,0 +1,46 @@
+"""Ad click-through: each impression of an advertisement with the clicks that followed it, or with none.
+
+A left outer join of ``impressions`` and ``clicks`` of the same ad and user, ``0 <= clicked - shown <= 10 minutes``. An impression
+that nobody clicked is a row (``click_no`` 0) when its ten minutes are over.
+"""
+
+from datetime import timedelta
+
+from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.joins import INSTANT, IntervalJoin, both
+from lockstep.definition.keyed import Row
+
+WITHIN = timedelta(minutes=10)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def _row(shown: Event, click: Event | None, number: int) -> Row:
+    return {
+        "ad_id": shown.data["ad_id"],
+        "user_id": shown.data["user_id"],
+        "impression_id": shown.data["event_id"],
+        "shown_at": shown.time,
+        "click_no": number,
+        "click_id": click.data["event_id"] if click else None,
+        "clicked_at": click.time if click else None,
+        "delay_ms": (click.time - shown.time) // _MILLISECOND if click else None,
+    }
+
+
+JOIN = IntervalJoin("impressions", WITHIN, _row)
+
+VIEW = Keyed(
+    name="ad_click_through",
+    columns="ad_id STRING, user_id STRING, impression_id STRING, shown_at TIMESTAMP, click_no INT, click_id STRING, "
+    "clicked_at TIMESTAMP, delay_ms BIGINT",
+    key=("impression_id", "click_no"),
+    allowed_lateness=timedelta(seconds=10),
+    inputs=(
+        Input("impressions", both("ad_id", "user_id"), ("event_id", "ad_id", "user_id")),
+        Input("clicks", both("ad_id", "user_id"), ("event_id",)),
+    ),
+    step=JOIN.step,
+    deadline=JOIN.deadline,
+    expire=JOIN.expire,
+    memory=WITHIN + INSTANT,
+)

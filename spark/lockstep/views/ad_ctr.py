@@ -1,0 +1,38 @@
+"""Click-through rate per ad: of the impressions in each ten minutes, the share that was clicked by the user who saw it.
+
+A click counts as in ``ad_click_through``, so a window is a row when ten more minutes have passed.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from lockstep.definition import Input, Keyed
+from lockstep.definition.joins import INSTANT, IntervalRate
+from lockstep.definition.keyed import Row
+
+WITHIN = timedelta(minutes=10)
+SIZE = timedelta(minutes=10)
+
+
+def _rows(start: datetime, ad_id: str, found: list[set[Any]]) -> list[Row]:
+    clicked = sum(1 for clicks in found if clicks)
+    window = {"window_start": start, "window_end": start + SIZE}
+    return [window | {"ad_id": ad_id, "impressions": len(found), "clicked": clicked, "ctr": clicked / len(found)}]
+
+
+RATE = IntervalRate("impressions", WITHIN, SIZE, key="ad_id", who="user_id", slot="ad_id", rows=_rows)
+
+VIEW = Keyed(
+    name="ad_ctr",
+    columns="window_start TIMESTAMP, window_end TIMESTAMP, ad_id STRING, impressions BIGINT, clicked BIGINT, ctr DOUBLE",
+    key=("window_start", "ad_id"),
+    allowed_lateness=timedelta(seconds=10),
+    inputs=(
+        Input("impressions", "ad_id", ("ad_id", "user_id")),
+        Input("clicks", "ad_id", ("ad_id", "user_id")),
+    ),
+    step=RATE.step,
+    deadline=RATE.deadline,
+    expire=RATE.expire,
+    memory=SIZE + WITHIN + INSTANT,
+)

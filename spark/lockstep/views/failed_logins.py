@@ -1,0 +1,52 @@
+"""Failed logins: an alert when a user has failed to log in three times within five minutes.
+
+Successes between the failures change nothing. While failures go on so fast that at each the last five minutes hold three, it is
+the same alert: one, at the third failure.
+"""
+
+from datetime import datetime, timedelta
+
+from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.keyed import Row, State
+
+WINDOW = timedelta(minutes=5)
+FAILURES = 3
+
+
+def step(state: State, event: Event) -> tuple[State, list[Row]]:
+    """The state is the times of the failures in the window up to the last one."""
+    before = state or []
+    times = [time for time in before if event.time - time < WINDOW] + [event.time]
+    alert = len(times) >= FAILURES > len(before)
+    row = {
+        "user_id": event.data["user_id"],
+        "event_id": event.data["event_id"],
+        "first_failed_at": times[0],
+        "country": event.data["country"],
+    }
+    return times, [row] if alert else []
+
+
+def deadline(state: State) -> datetime:
+    """When the last failure is too old."""
+    last: datetime = state[-1]
+    return last + WINDOW
+
+
+def expire(_: State, __: datetime) -> tuple[State, list[Row]]:
+    """No failure is left in the window."""
+    return None, []
+
+
+VIEW = Keyed(
+    name="failed_logins",
+    columns="user_id STRING, event_id STRING, first_failed_at TIMESTAMP, country STRING",
+    key=("event_id",),
+    allowed_lateness=timedelta(seconds=10),
+    inputs=(Input("logins", "user_id", ("event_id", "user_id", "country"), where="NOT success"),),
+    step=step,
+    deadline=deadline,
+    expire=expire,
+    # The third failure's window, and that of the failure before it, which tells whether the alert was given already.
+    memory=2 * WINDOW,
+)

@@ -1,0 +1,64 @@
+"""Fraud alerts: a payment from one country, less than five minutes after a login from another.
+
+One alert for each such payment, with the newest login that it contradicts. A login and a payment at the same instant are none.
+"""
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.keyed import Row, State
+
+WINDOW = timedelta(seconds=300)
+
+
+def step(state: State, event: Event) -> tuple[State, list[Row]]:
+    """The state is the user's logins in the window: time, id and country."""
+    logins = [login for login in state or [] if event.time - login[0] < WINDOW]
+    if event.stream == "logins":
+        return [*logins, [event.time, event.data["event_id"], event.data["country"]]], []
+    elsewhere = [one for one in logins if one[0] < event.time and one[2] != event.data["country"]]
+    return logins or None, [_alert(event, *elsewhere[-1])] if elsewhere else []
+
+
+def _alert(payment: Event, login_at: datetime, login_id: str, login_country: str) -> Row:
+    return {
+        "user_id": payment.data["user_id"],
+        "payment_id": payment.data["event_id"],
+        "order_id": payment.data["order_id"],
+        "amount": Decimal(payment.data["amount"]),
+        "payment_country": payment.data["country"],
+        "login_id": login_id,
+        "login_country": login_country,
+        "login_at": login_at,
+    }
+
+
+def deadline(state: State) -> datetime:
+    """When the newest login is too old."""
+    newest: datetime = state[-1][0]
+    return newest + WINDOW
+
+
+def expire(_: State, __: datetime) -> tuple[State, list[Row]]:
+    """No login is left in the window."""
+    return None, []
+
+
+VIEW = Keyed(
+    name="fraud_alerts",
+    columns="user_id STRING, payment_id STRING, order_id STRING, amount DECIMAL(14,3), payment_country STRING, "
+    "login_id STRING, login_country STRING, login_at TIMESTAMP",
+    key=("payment_id",),
+    allowed_lateness=timedelta(seconds=10),
+    inputs=(
+        Input("logins", "user_id", ("event_id", "country"), where="success AND country IS NOT NULL"),
+        Input(
+            "payments", "user_id", ("event_id", "user_id", "order_id", "amount", "country"), where="country IS NOT NULL"
+        ),
+    ),
+    step=step,
+    deadline=deadline,
+    expire=expire,
+    memory=WINDOW,
+)

@@ -1,0 +1,47 @@
+"""Search click-through: each search with the results that were clicked within an hour, or with none.
+
+A left outer join of ``searches`` and ``clicks`` of the same session and query, ``0 <= clicked - searched <= 1 hour``. A search
+whose results nobody clicked is a row (``click_no`` 0, no position) when its hour is over.
+"""
+
+from datetime import timedelta
+
+from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.joins import INSTANT, IntervalJoin, both
+from lockstep.definition.keyed import Row
+
+WITHIN = timedelta(hours=1)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def _row(search: Event, click: Event | None, number: int) -> Row:
+    return {
+        "query": search.data["query"],
+        "session_id": search.data["session_id"],
+        "search_id": search.data["event_id"],
+        "searched_at": search.time,
+        "click_no": number,
+        "click_id": click.data["event_id"] if click else None,
+        "position": click.data["position"] if click else None,
+        "product_id": click.data["product_id"] if click else None,
+        "delay_ms": (click.time - search.time) // _MILLISECOND if click else None,
+    }
+
+
+JOIN = IntervalJoin("searches", WITHIN, _row)
+
+VIEW = Keyed(
+    name="search_click_through",
+    columns="query STRING, session_id STRING, search_id STRING, searched_at TIMESTAMP, click_no INT, click_id STRING, "
+    "position INT, product_id STRING, delay_ms BIGINT",
+    key=("search_id", "click_no"),
+    allowed_lateness=timedelta(seconds=10),
+    inputs=(
+        Input("searches", both("session_id", "query"), ("event_id", "session_id", "query")),
+        Input("clicks", both("session_id", "query"), ("event_id", "position", "product_id")),
+    ),
+    step=JOIN.step,
+    deadline=JOIN.deadline,
+    expire=JOIN.expire,
+    memory=WITHIN + INSTANT,
+)

@@ -1,0 +1,46 @@
+"""Click-through rate per query and position: of the searches in each hour, the share whose result at that position was clicked.
+
+Position 0 stands for any: the share of searches with a click at all. A click counts as in ``search_click_through``, so an hour is
+a row when one more hour has passed. Clicks that name no position count for position 0 alone.
+"""
+
+from collections import Counter
+from datetime import datetime, timedelta
+from typing import Any
+
+from lockstep.definition import Input, Keyed
+from lockstep.definition.joins import INSTANT, IntervalRate
+from lockstep.definition.keyed import Row
+
+WITHIN = timedelta(hours=1)
+SIZE = timedelta(hours=1)
+ANY = 0
+
+
+def _rows(start: datetime, query: str, found: list[set[Any]]) -> list[Row]:
+    clicked = Counter(position for positions in found for position in positions if position)
+    clicked[ANY] = sum(1 for positions in found if positions)
+    window = {"window_start": start, "window_end": start + SIZE, "query": query, "searches": len(found)}
+    return [
+        window | {"position": position, "clicked": count, "ctr": count / len(found)}
+        for position, count in sorted(clicked.items())
+    ]
+
+
+RATE = IntervalRate("searches", WITHIN, SIZE, key="query", who="session_id", slot="position", rows=_rows)
+
+VIEW = Keyed(
+    name="search_positions",
+    columns="window_start TIMESTAMP, window_end TIMESTAMP, query STRING, position INT, searches BIGINT, clicked BIGINT, "
+    "ctr DOUBLE",
+    key=("window_start", "query", "position"),
+    allowed_lateness=timedelta(seconds=10),
+    inputs=(
+        Input("searches", "query", ("query", "session_id")),
+        Input("clicks", "query", ("query", "session_id", "position")),
+    ),
+    step=RATE.step,
+    deadline=RATE.deadline,
+    expire=RATE.expire,
+    memory=SIZE + WITHIN + INSTANT,
+)
