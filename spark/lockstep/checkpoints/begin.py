@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockstep import lake
-from lockstep.checkpoints import generations, lease, savepoints, verify
+from lockstep.checkpoints import compatible, generations, lease, savepoints, verify
 from lockstep.checkpoints.files import Checkpoint
 from lockstep.definition import Keyed, View
 from lockstep.ingest.offsets import all_bounds
@@ -33,6 +33,7 @@ def begin(spark: "SparkSession", settings: "Settings", view: View, columns: str)
     Raises:
         LeaseHeld: the query runs already.
         CheckpointBroken: its checkpoint is not whole, and cannot be made so.
+        CheckpointIncompatible: the view has changed in a way that its checkpoint cannot follow.
     """
     generation = generations.get(settings, view.name)
     lease.free(settings, view.name)
@@ -41,6 +42,11 @@ def begin(spark: "SparkSession", settings: "Settings", view: View, columns: str)
     if generation.number > 1 and "metadata" not in Checkpoint(generation.location(settings)).files():
         _prepare(spark, settings, view, columns, generation)
         generation = replace(generation, starts=_of_all_partitions(settings, generation.starts))
+    now = compatible.fingerprint(settings, view)
+    # To try a changed definition takes seconds; most starts are those of the one that ran before.
+    if generations.definition(settings, generation) != now:
+        compatible.check(spark, settings, view)
+        generations.started(settings, generation, now)
     return generation
 
 

@@ -28,6 +28,11 @@ CREATE TABLE IF NOT EXISTS live_generations (
     savepoint      text,
     begun_at       timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (query, generation)
+);
+CREATE TABLE IF NOT EXISTS live_definitions (
+    query        text PRIMARY KEY,
+    generation   integer NOT NULL,
+    fingerprint  text NOT NULL
 )
 """
 
@@ -114,6 +119,29 @@ def advance(
             },
         )
     return current(settings, query)
+
+
+def definition(settings: "Settings", generation: Generation) -> str | None:
+    """The fingerprint of the definition with which the generation last started; None before its first start."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute(SCHEMA)
+        cursor.execute(
+            "SELECT fingerprint FROM live_definitions WHERE query = %s AND generation = %s",
+            (generation.query, generation.number),
+        )
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+def started(settings: "Settings", generation: Generation, fingerprint: str) -> None:
+    """Write down with which definition the generation starts."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute(SCHEMA)
+        cursor.execute(
+            "INSERT INTO live_definitions (query, generation, fingerprint) VALUES (%s, %s, %s) ON CONFLICT (query) DO UPDATE "
+            "SET generation = excluded.generation, fingerprint = excluded.fingerprint",
+            (generation.query, generation.number, fingerprint),
+        )
 
 
 def _generation(

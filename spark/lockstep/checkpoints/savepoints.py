@@ -60,6 +60,10 @@ class Savepoint:
     def reference(self) -> str:
         return f"{self.query}/{self.name}"
 
+    @property
+    def since_time(self) -> datetime | None:
+        return datetime.fromisoformat(self.since) if self.since else None
+
 
 def take(settings: "Settings", generation: "Generation", name: str, by: str) -> Savepoint:
     """Copy what the query's last done batch needs, under a name.

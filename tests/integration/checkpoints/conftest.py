@@ -1,0 +1,80 @@
+"""A live query over a stream of its own, which can be run up to what the log holds, again and again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.shop import Shop
+
+from lockstep.batch.rollup import roll_up
+from lockstep.checkpoints import generations, journal
+from lockstep.contracts import Contract
+from lockstep.ingest.bronze import ingest
+from lockstep.live import query
+from lockstep.refine.silver import refine
+from lockstep.session import connect
+from lockstep.settings import Settings
+from lockstep.views import View
+
+MINUTES = 3
+
+
+@pytest.fixture
+def live(settings: Settings, view: View) -> Callable[[], None]:
+    """Run the query until it has taken all that the log holds, and stop it, as the service would."""
+
+    def run() -> None:
+        with connect(settings, "live") as spark:
+            running = query.start(spark, settings, view)
+            try:
+                running.processAllAvailable()
+            finally:
+                running.stop()
+        generation = generations.get(settings, view.name)
+        journal.witness(settings, generation, journal.known(settings, generation))
+
+    return run
+
+
+@pytest.fixture
+def counts(spark: Any, view: View) -> Callable[[], list[tuple[str, int]]]:
+    """The live table: minute and views."""
+
+    def read() -> list[tuple[str, int]]:
+        found = spark.table(f"live.{view.name}").collect()
+        return sorted((f"{r['window_start']:%H:%M}", r["views"]) for r in found)
+
+    return read
+
+
+@pytest.fixture
+def minutes(shop: Shop) -> Callable[[range], None]:
+    """Play two views in each of the minutes, and then let every partition's log pass their end."""
+
+    def play(chosen: range) -> None:
+        for minute in chosen:
+            shop.view(f"a{minute}", minute * 60 + 10)
+            shop.view(f"b{minute}", minute * 60 + 40)
+        shop.heartbeat(chosen.stop * 60 + 30)
+        shop.flush()
+
+    return play
+
+
+@pytest.fixture
+def batch(spark: Any, settings: Settings, stream: Contract, view: View) -> Callable[[], None]:
+    """Bring the batch layer up to the log."""
+
+    def run() -> None:
+        ingest(spark, settings, stream, "run")
+        refine(spark, settings, stream, "run")
+        roll_up(spark, settings, view, "run")
+
+    return run
+
+
+@pytest.fixture
+def place(settings: Settings, view: View) -> Callable[[], Path]:
+    """Where the checkpoint of the query's generation is."""
+    return lambda: Path(generations.get(settings, view.name).location(settings))
