@@ -133,4 +133,8 @@ def _some(queues: dict[str, list[Event]], dice: Random | None) -> list[Event]:
 
 def without_at(rows: list[dict[str, Any]]) -> list[str]:
     """Rows as sorted texts, to be compared whatever their order."""
-    return sorted(str(sorted((k, v) for k, v in row.items() if k != "at")) for row in rows)
+    return sorted(str(sorted((k, _plainly(v)) for k, v in row.items() if k != "at")) for row in rows)
+
+
+def _plainly(value: Any) -> Any:
+    return format(value.normalize(), "f") if isinstance(value, Decimal) else value

@@ -1,0 +1,57 @@
+"""Stock of each product now: what was counted last, less what was ordered since then. Cancellations bring pieces back."""
+
+from datetime import timedelta
+from typing import Any
+
+from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.states import instant
+
+INPUTS = (
+    Input("inventory", "product_id", ("product_id", "stock", "counted_at"), time="_committed_at"),
+    Input(
+        "order_lines",
+        "product_id",
+        ("product_id", "order_id", "line_no", "quantity", "ordered_at"),
+        time="_committed_at",
+        where="ordered_at IS NOT NULL",
+    ),
+)
+
+
+def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+    """A line is known by its number, so that the same order delivered again changes nothing."""
+    state = state or {"count": None, "lines": {}, "sold": 0}
+    data = event.data
+    if event.stream == "inventory":
+        state["count"] = None if data["_deleted"] else {"stock": data["stock"], "at": instant(data["counted_at"])}
+        state["sold"] = sum(_since(state, line) for line in state["lines"].values())
+    else:
+        number, line = f"{data['order_id']}/{data['line_no']}", [instant(data["ordered_at"]), data["quantity"]]
+        before = state["lines"].pop(number, None)
+        state["sold"] -= _since(state, before) if before else 0
+        if not data["_deleted"]:
+            state["lines"][number] = line
+            state["sold"] += _since(state, line)
+    return state, [_row(data["product_id"], state)]
+
+
+def _since(state: Any, line: list[Any]) -> int:
+    ordered, quantity = line
+    return quantity if state["count"] is None or ordered >= state["count"]["at"] else 0
+
+
+def _row(product: str, state: Any) -> dict[str, Any]:
+    row = {"product_id": product, "counted": None, "counted_at": None, "sold": state["sold"], "stock": None}
+    if count := state["count"]:
+        row |= {"counted": count["stock"], "counted_at": count["at"], "stock": count["stock"] - state["sold"]}
+    return row
+
+
+VIEW = Keyed(
+    name="product_stock",
+    inputs=INPUTS,
+    step=step,
+    columns="product_id STRING, counted INT, counted_at TIMESTAMP, sold BIGINT, stock BIGINT",
+    key=("product_id",),
+    allowed_lateness=timedelta(0),
+)

@@ -1,0 +1,50 @@
+"""Sensors whose last readings are too high on average, and their recovery. A single stray reading does not alert."""
+
+from datetime import timedelta
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+from lockstep.definition import Event, Input, Keyed
+
+READINGS = 3
+# By metric: an alert begins above the first, and ends at the second, so that it does not flutter.
+LIMITS = {"temperature": (Decimal(24), Decimal(23)), "humidity": (Decimal(65), Decimal(62))}
+
+
+def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+    """The last readings of a sensor, and since when it alerts."""
+    state = state or {"last": [], "since": None}
+    metric = event.data["metric"]
+    state["last"] = [*state["last"], Decimal(event.data["reading"])][-READINGS:]
+    average, (above, until) = sum(state["last"]) / len(state["last"]), LIMITS[metric]
+    if len(state["last"]) < READINGS:
+        return state, []
+    row = {"event_id": event.id, "sensor_id": event.data["sensor_id"], "metric": metric}
+    row["average"] = average.quantize(Decimal("0.001"), ROUND_HALF_EVEN)
+    if state["since"] is None and average > above:
+        state["since"] = event.time
+        return state, [row | {"what": "alert", "threshold": above, "since": event.time}]
+    if state["since"] is not None and average <= until:
+        since, state["since"] = state["since"], None
+        return state, [row | {"what": "recovery", "threshold": until, "since": since}]
+    return state, []
+
+
+VIEW = Keyed(
+    name="sensor_alerts",
+    inputs=(
+        Input(
+            "sensors",
+            "concat(sensor_id, '/', metric)",
+            ("sensor_id", "metric", "reading"),
+            where=f"metric IN ({', '.join(repr(metric) for metric in LIMITS)})",
+        ),
+    ),
+    step=step,
+    columns=(
+        "event_id STRING, sensor_id STRING, metric STRING, what STRING, average DECIMAL(9,3), threshold DECIMAL(9,3), "
+        "since TIMESTAMP"
+    ),
+    key=("event_id",),
+    allowed_lateness=timedelta(seconds=10),
+)
