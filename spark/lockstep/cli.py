@@ -5,10 +5,12 @@ import sys
 import typer
 
 from lockstep.checkpoints import commands as checkpoints
+from lockstep.deliver import commands as alerts
 from lockstep.demo.commands import demo
 from lockstep.errors import LockstepError
 from lockstep.ingest import commands as ledger
 from lockstep.readers import commands as readers
+from lockstep.replay import commands as replay
 from lockstep.simulate.commands import simulate
 from lockstep.stack import commands as stack
 from lockstep.status.commands import lag, status
@@ -20,7 +22,9 @@ app.command()(status)
 ledger.app.command()(lag)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(checkpoints.app, name="checkpoints")
+app.add_typer(alerts.app, name="alerts")
 app.add_typer(readers.app, name="readers")
+app.add_typer(replay.app, name="replay")
 app.registered_commands += stack.app.registered_commands
 
 

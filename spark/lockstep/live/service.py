@@ -25,6 +25,7 @@ from lockstep.checkpoints.files import Checkpoint
 from lockstep.checkpoints.generations import Generation
 from lockstep.checkpoints.journal import Witness
 from lockstep.contracts import CONTRACTS
+from lockstep.deliver.alerts import send_waiting
 from lockstep.errors import LockstepError
 from lockstep.ingest.offsets import existing_bounds
 from lockstep.live import query
@@ -144,6 +145,7 @@ def run(config: "Settings", stopping: threading.Event) -> None:
                     for one in kept:
                         one.witness(config)
                     publish(own, config, [one.progress() for one in kept])
+                    send_waiting(config)
                     publish_at = time.monotonic() + PUBLISH_SECONDS
             except psycopg2.OperationalError as error:
                 log.error("the control database does not answer, the queries go on as they are: %s", error)
