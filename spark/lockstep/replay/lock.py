@@ -93,7 +93,9 @@ def holders(settings: "Settings") -> list[dict[str, Any]]:
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(_SCHEMA)
         cursor.execute(_DEAD)
-        cursor.execute("SELECT holder, kind, table_name, low, high, since FROM interval_locks ORDER BY since, table_name")
+        cursor.execute(
+            "SELECT holder, kind, table_name, low, high, since FROM interval_locks ORDER BY since, table_name"
+        )
         names = [column.name for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
@@ -113,6 +115,10 @@ def _take(connection: "Connection", holder: str, kind: str, spans: Mapping[str, 
 
 def _refusal(table: str, kind: str, holder: str, since: datetime, low: datetime, high: datetime) -> str:
     what = f"{table} is held by the {kind} {holder}, since {since.astimezone(UTC):%F %T} UTC"
-    where = "as a whole" if (low, high) == ALWAYS else f"for [{low.astimezone(UTC):%F %T}, {high.astimezone(UTC):%F %T})"
-    todo = "Wait for it." if kind == "backfill" else f"Promote it, or give it up with `lockstep replay discard {holder}`."
+    where = (
+        "as a whole" if (low, high) == ALWAYS else f"for [{low.astimezone(UTC):%F %T}, {high.astimezone(UTC):%F %T})"
+    )
+    todo = (
+        "Wait for it." if kind == "backfill" else f"Promote it, or give it up with `lockstep replay discard {holder}`."
+    )
     return f"{what}, {where}. {todo}"

@@ -16,7 +16,7 @@ from lockstep.batch.rollup import gold_of
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View, Windowed
 from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, to_where
+from lockstep.ingest.ranges import Range, size, to_where
 from lockstep.refine.tables import Tables
 from lockstep.replay.request import Refused, Request, scope
 from lockstep.views import VIEWS
@@ -159,7 +159,7 @@ def _part(settings: "Settings", request: Request, contract: Contract, layers: tu
         chosen = [run for run in (aligned if aligned is not None else found) if touches(run.entry.ranges, wanted)]
         ranges = hull([run.entry for run in chosen]) if aligned is not None else wanted
     missing = _missing(settings, request, contract) if "bronze" in layers else ()
-    if not ranges and not missing:
+    if not size(ranges) and not missing:
         return None
     read = [run for run in found if touches(run.entry.ranges, ranges)]
     times = [(run.first, run.last) for run in read if run.first and run.last]
@@ -194,11 +194,10 @@ def hull(entries: "list[ledger.Entry]") -> list[Range]:
     for entry in entries:
         for r in entry.ranges:
             by_partition.setdefault(r.partition, []).append(r)
-    whole = (
+    return [
         Range(rs[0].topic, rs[0].topic_id, p, min(r.start for r in rs), max(r.end for r in rs))
         for p, rs in sorted(by_partition.items())
-    )
-    return [r for r in whole if r.size]
+    ]
 
 
 def touches(ranges: "tuple[Range, ...]", wanted: "tuple[Range, ...] | list[Range]") -> bool:
@@ -210,9 +209,7 @@ def touches(ranges: "tuple[Range, ...]", wanted: "tuple[Range, ...] | list[Range
     )
 
 
-def _wanted(
-    settings: "Settings", request: Request, contract: Contract, entries: "list[ledger.Entry]"
-) -> list[Range]:
+def _wanted(settings: "Settings", request: Request, contract: Contract, entries: "list[ledger.Entry]") -> list[Range]:
     """The ranges of a request by offsets or versions."""
     if request.versions:
         return _by_versions(settings, request, contract)
@@ -271,4 +268,3 @@ def _target(request: Request, view: View, parts: tuple[Part, ...]) -> Target:
     first = max(low, min(t[0] for t in times) - view.limit - view.size)
     last = min(high, max(t[1] for t in times) + timedelta(minutes=5))
     return Target(view=view.name, low=low, high=high, windows=max(0, -((first - last) // view.slide)))
-

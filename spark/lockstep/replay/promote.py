@@ -1,0 +1,362 @@
+"""Promote a shadow, and undo that: one commit a table, upstream first, then one switch of the published manifest.
+
+Each commit is the next entry of its table's ledger, takes no offsets, and names the replay: so a run that died finds what it had
+done, and what to put back is the version before that commit. The leases of all tables are held from the first to the last.
+"""
+
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from lockstep import lake
+from lockstep.batch.compute import interval, result
+from lockstep.batch.rollup import bounded, covered, gold_of, summary
+from lockstep.contracts import CONTRACTS
+from lockstep.control import advance, control, lease
+from lockstep.crashpoint import crashpoint
+from lockstep.definition import View, Windowed
+from lockstep.ingest import ledger
+from lockstep.ingest.ranges import Range, size, to_where
+from lockstep.lake import Txn
+from lockstep.reconcile.compare import by_window
+from lockstep.refine.silver import QUARANTINE, QUARANTINE_PROPERTIES
+from lockstep.refine.tables import Tables
+from lockstep.replay.diff import span_of
+from lockstep.replay.plan import Part, Span
+from lockstep.replay.record import Replay
+from lockstep.replay.request import Refused
+from lockstep.replay.tables import below, current, others, own, part_of, shadow_of, still, version, written
+from lockstep.serving import manifest
+from lockstep.views import VIEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockstep.lake import Commit
+    from lockstep.settings import Settings
+
+_VERSIONS = {"promote": 1, "undo": 2}
+
+
+def promote(spark: "SparkSession", settings: "Settings", replay: Replay, run_id: str) -> dict[str, int]:
+    """Put the shadow in the place of the interval's rows; what arrived since it was computed is caught up.
+
+    Returns:
+        By table, the version of the replay's commit.
+    """
+    plan, made = replay.plan, replay.stages["shadowed"]
+    tables = written(plan)
+    with ExitStack() as held:
+        for table in tables:
+            held.enter_context(lease(settings, table, run_id))
+        manifest.hold(spark, settings, replay.id, {table: version(settings, table) for table in tables})
+        for part in plan.parts:
+            if holes := made["holes"].get(part.stream, {}).get("ranges"):
+                _promote_bronze(spark, settings, replay, part, [Range(**r) for r in holes], run_id)
+        for part in plan.parts:
+            if part_of(plan, part.stream):
+                _promote_silver(spark, settings, replay, part, run_id)
+        for target in plan.targets:
+            _promote_gold(spark, settings, replay, VIEWS[target.view], run_id)
+        crashpoint("shadow-promoted")
+        versions = {table: commit.version for table, commit in _commits(settings, replay, "promote").items()}
+        manifest.publish(spark, settings, replay.id, versions)
+    return versions
+
+
+def undo(spark: "SparkSession", settings: "Settings", replay: Replay, run_id: str) -> dict[str, Any]:
+    """Put back the rows of the interval as they were before the promotion; what came to other intervals since stays.
+
+    A window that newer rows, or anybody else, have changed since the promotion stays as it is now: put back, it would lack them.
+
+    Returns:
+        ``versions`` by table, and ``kept``: by view how many windows stay as they are.
+
+    Raises:
+        Refused: another replay was promoted over this one since; undo that one first.
+    """
+    promoted = _commits(settings, replay, "promote")
+    for table, commit in promoted.items():
+        _check_newest(settings, replay, table, commit)
+    kept: dict[str, int] = {}
+    with ExitStack() as held:
+        for table in promoted:
+            held.enter_context(lease(settings, table, run_id))
+        manifest.hold(spark, settings, replay.id, {table: version(settings, table) for table in promoted})
+        for table, commit in promoted.items():
+            if "undo" in own(settings, table, replay.id, replay.opened_at):
+                continue
+            layer, _, name = table.partition(".")
+            if layer == "gold":
+                kept[name] = _undo_gold(spark, settings, replay, VIEWS[name], commit, run_id)
+            else:
+                _undo_rows(spark, settings, replay, table, commit, run_id)
+        versions = {table: commit.version for table, commit in _commits(settings, replay, "undo").items()}
+        manifest.publish(spark, settings, replay.id, versions)
+    return {"versions": versions, "kept": kept}
+
+
+def has_begun(settings: "Settings", replay: Replay) -> bool:
+    """Whether any table has been promoted, although the record may not know it yet."""
+    return bool(_commits(settings, replay, "promote"))
+
+
+def _commits(settings: "Settings", replay: Replay, stage: str) -> "dict[str, Commit]":
+    found = {t: own(settings, t, replay.id, replay.opened_at).get(stage) for t in written(replay.plan)}
+    return {table: commit for table, commit in found.items() if commit}
+
+
+def _record(replay: Replay, stage: str, writer: str, table: ledger.Entry, run_id: str, **more: Any) -> dict[str, Any]:
+    """The next entry of the table's ledger, by its own writer: so a dead run's write cannot come in under its number."""
+    names = {"replay": replay.id, "stage": stage}
+    until = {"until": table.until} if table.until else {}
+    return ledger.record(writer, table, run_id, still(table), mixed=True, **names, **until, **more)
+
+
+def _beside(replay: Replay, stage: str, table: str, run_id: str) -> tuple[Txn, dict[str, Any]]:
+    """Transaction and record for a table that has no ledger of its own."""
+    record = {"writer": "replay", "replay": replay.id, "stage": stage, "run_id": run_id}
+    return Txn(f"replay:{table}:{replay.id}", _VERSIONS[stage]), record
+
+
+def _is_done(settings: "Settings", replay: Replay, table: str, stage: str) -> bool:
+    return stage in own(settings, table, replay.id, replay.opened_at)
+
+
+def _promote_bronze(
+    spark: "SparkSession", settings: "Settings", replay: Replay, part: Part, holes: list[Range], run_id: str
+) -> None:
+    table = Tables.of(CONTRACTS[part.stream]).bronze
+    if _is_done(settings, replay, table, "promote"):
+        return
+    rows = lake.read(spark, settings, shadow_of(table, replay.id))
+    _commit_bronze(settings, replay, "promote", table, rows, holes, run_id)
+
+
+def _commit_bronze(
+    settings: "Settings",
+    replay: Replay,
+    stage: str,
+    table: str,
+    rows: "DataFrame",
+    holes: list[Range],
+    run_id: str,
+) -> None:
+    done = current(settings, table)
+    ranges = [r.as_dict() for r in holes]
+    counts = {"counts": {"rows": 0}, "rows": 0, "replayed": ranges}
+    record = _record(replay, stage, "ingest", done, run_id, **counts)
+    txn = ledger.txn(table, record)
+    if stage == "promote":
+        lake.append(rows, settings, table, txn, record)
+    else:
+        lake.replace(rows, settings, table, to_where(holes), txn, record)
+    entry = ledger.committed(settings, table, record)
+    with control(settings) as connection:
+        advance(connection, table, entry.version, entry.seq, list(entry.ranges))
+
+
+def _promote_silver(spark: "SparkSession", settings: "Settings", replay: Replay, part: Part, run_id: str) -> None:
+    contract = CONTRACTS[part.stream]
+    tables = Tables.of(contract)
+    if _is_done(settings, replay, tables.log, "promote"):
+        return
+    rows = lake.read(spark, settings, shadow_of(tables.log, replay.id))
+    bad = lake.read(spark, settings, shadow_of(tables.quarantine, replay.id))
+    if not lake.exists(settings, tables.quarantine) and not bad.isEmpty():
+        lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=QUARANTINE_PROPERTIES)
+    delta = replay.stages["shadowed"]["silver"][part.stream]["delta"]
+    _commit_silver(spark, settings, replay, "promote", part, rows, bad, delta, run_id)
+
+
+def _commit_silver(
+    spark: "SparkSession",
+    settings: "Settings",
+    replay: Replay,
+    stage: str,
+    part: Part,
+    rows: "DataFrame",
+    bad: "DataFrame",
+    delta: "Mapping[str, int]",
+    run_id: str,
+) -> None:
+    """Quarantine first, then the current rows of a change stream, and last the log, whose ledger says that it is done."""
+    tables = Tables.of(CONTRACTS[part.stream])
+    if lake.exists(settings, tables.quarantine) and not _is_done(settings, replay, tables.quarantine, stage):
+        lake.replace(bad, settings, tables.quarantine, part.where, *_beside(replay, stage, tables.quarantine, run_id))
+    if tables.current and not _is_done(settings, replay, tables.current, stage):
+        log = lake.read(spark, settings, tables.log).where(f"NOT {part.where}").unionByName(rows)
+        newest = _newest(log, CONTRACTS[part.stream].unique_id)
+        lake.replace(newest, settings, tables.current, "true", *_beside(replay, stage, tables.current, run_id))
+    replayed = [r.as_dict() for r in part.ranges]
+    done = current(settings, tables.log)
+    record = _record(replay, stage, "refine", done, run_id, counts=dict(delta), replayed=replayed)
+    lake.replace(rows, settings, tables.log, part.where, ledger.txn(tables.log, record), record)
+    ledger.committed(settings, tables.log, record)
+
+
+def _newest(log: "DataFrame", key: tuple[str, ...]) -> "DataFrame":
+    """The newest change of each row of the source."""
+    window = Window.partitionBy(*key).orderBy(F.desc("_commit_lsn"), F.desc("_lsn"), F.desc("_offset"))
+    return log.withColumn("_rank", F.row_number().over(window)).where("_rank = 1").drop("_rank")
+
+
+def _promote_gold(spark: "SparkSession", settings: "Settings", replay: Replay, view: View, run_id: str) -> None:
+    table, shadow = gold_of(view), replay.stages["shadowed"]["gold"][view.name]
+    if shadow["span"] is None or _is_done(settings, replay, table, "promote"):
+        return
+    done = current(settings, table)
+    span: Span = span_of(shadow)
+    rows = lake.read(spark, settings, shadow_of(table, replay.id))
+    rows, span = _caught_up(spark, settings, replay, view, rows, span, done)
+    counts = _recounted(spark, settings, replay, view, done, after="promote")
+    _commit_gold(settings, replay, "promote", view, rows, span, counts, run_id)
+
+
+def _commit_gold(
+    settings: "Settings",
+    replay: Replay,
+    stage: str,
+    view: View,
+    rows: "DataFrame",
+    span: Span,
+    counts: "Mapping[str, int]",
+    run_id: str,
+) -> None:
+    table = gold_of(view)
+    done = current(settings, table)
+    sources = {log: version(settings, log) for log in _logs(view)}
+    times = [moment.isoformat() for moment in span]
+    record = _record(replay, stage, "rollup", done, run_id, counts=dict(counts), interval=times, sources=sources)
+    lake.replace(rows, settings, table, interval(view, *span), ledger.txn(table, record), record)
+    ledger.committed(settings, table, record)
+
+
+def _logs(view: View) -> "Iterator[str]":
+    return (Tables.of(CONTRACTS[stream]).log for stream in view.streams)
+
+
+def _caught_up(
+    spark: "SparkSession",
+    settings: "Settings",
+    replay: Replay,
+    view: View,
+    rows: "DataFrame",
+    span: Span,
+    done: ledger.Entry,
+) -> "tuple[DataFrame, Span]":
+    """The shadow's rows at gold's position of now: what rows touch that gold has taken since is computed again."""
+    shadow = replay.stages["shadowed"]["gold"][view.name]
+    then = {(r["topic"], r["partition"]): r["end"] for r in shadow["ranges"]}
+    new = [Range(r.topic, r.topic_id, r.partition, then.get((r.topic, r.partition), 0), r.end) for r in done.ranges]
+    if not size(new):
+        return rows, span
+    silver = {stream: covered(spark, settings, stream, done) for stream in view.streams}
+    if not isinstance(view, Windowed):
+        # Its state may reach anywhere, and it may be final further on than it was.
+        wide = bounded(view, done, span[0], max(span[1], _asked(replay, view) or span[1]))
+        return result(view, silver, *wide), wide
+    arrived = {
+        stream: silver[stream].where(
+            to_where([r for r in new if r.topic == CONTRACTS[stream].topic], "_partition", "_offset")
+        )
+        for stream in view.streams
+    }
+    found = summary(view, arrived)
+    if found["first"] is None:
+        return rows, span
+    low, high = (moment.replace(tzinfo=UTC) for moment in view.windows_of(found["first"], found["last"]))
+    low, high = max(low, span[0]), min(high, span[1])
+    if low >= high:
+        return rows, span
+    return rows.where(f"NOT ({interval(view, low, high)})").unionByName(result(view, silver, low, high)), span
+
+
+def _asked(replay: Replay, view: View) -> datetime | None:
+    return next((t.high for t in replay.plan.targets if t.view == view.name), None)
+
+
+def _recounted(
+    spark: "SparkSession", settings: "Settings", replay: Replay, view: View, done: ledger.Entry, after: str
+) -> dict[str, int]:
+    """By how much the view's sums change, because silver's rows of the interval are others now."""
+    if not any(part_of(replay.plan, stream) for stream in view.streams):
+        return {}
+    changed: dict[str, dict[str, DataFrame]] = {"old": {}, "new": {}}
+    for stream in view.streams:
+        part, contract = part_of(replay.plan, stream), CONTRACTS[stream]
+        table = Tables.of(contract).log
+        commit = own(settings, table, replay.id, replay.opened_at).get(after) if part else None
+        for side, at in (("old", -1), ("new", 0)):
+            rows = lake.read(spark, settings, table, commit.version + at if commit else None)
+            here = f"{part.where} AND {below(done.ranges, contract.topic)}" if part and commit else "false"
+            changed[side][stream] = rows.where(here)
+    old, new = (summary(view, changed[side])["counts"] for side in ("old", "new"))
+    return {name: new[name] - old[name] for name in new}
+
+
+def _undo_rows(
+    spark: "SparkSession", settings: "Settings", replay: Replay, table: str, commit: "Commit", run_id: str
+) -> None:
+    holes = [Range(**r) for r in commit.record["replayed"]]
+    before = lake.read(spark, settings, table, commit.version - 1)
+    if table.startswith("bronze."):
+        _commit_bronze(settings, replay, "undo", table, before.where(to_where(holes)), holes, run_id)
+        return
+    part = next(p for p in replay.plan.parts if Tables.of(CONTRACTS[p.stream]).log == table)
+    quarantine = Tables.of(CONTRACTS[part.stream]).quarantine
+    bad = before.where("false")
+    if lake.exists(settings, quarantine):
+        there = own(settings, quarantine, replay.id, replay.opened_at).get("promote")
+        bad = lake.read(spark, settings, quarantine, there.version - 1 if there else None).where(part.where)
+    delta = {name: -count for name, count in commit.record["counts"].items()}
+    _commit_silver(spark, settings, replay, "undo", part, before.where(part.where), bad, delta, run_id)
+
+
+def _undo_gold(
+    spark: "SparkSession", settings: "Settings", replay: Replay, view: View, commit: "Commit", run_id: str
+) -> int:
+    """Returns how many windows stay as they are now."""
+    table = gold_of(view)
+    low, high = (datetime.fromisoformat(moment) for moment in commit.record["interval"])
+    where = interval(view, low, high)
+    before, then, now = (
+        lake.read(spark, settings, table, at).where(where) for at in (commit.version - 1, commit.version, None)
+    )
+    touched = by_window(now, then, view, ("now", "then")).where("keys <> equal").select("window_start").persist()
+    try:
+        kept = touched.count()
+        rows = before
+        if kept:
+            window = F.col("window_start") if isinstance(view, Windowed) else F.date_trunc("minute", "at")
+            old, new = (df.withColumn("_window", window) for df in (before, now))
+            marked = touched.withColumnRenamed("window_start", "_window")
+            rows = old.join(marked, "_window", "left_anti").unionByName(new.join(marked, "_window", "left_semi"))
+            rows = rows.select(*before.columns)
+        counts = _recounted(spark, settings, replay, view, current(settings, table), after="undo")
+        _commit_gold(settings, replay, "undo", view, rows, (low, high), counts, run_id)
+        return kept
+    finally:
+        touched.unpersist()
+
+
+def _check_newest(settings: "Settings", replay: Replay, table: str, commit: "Commit") -> None:
+    for name, record in others(settings, table, commit):
+        if _overlap(commit.record, record):
+            raise Refused(f"{table}: the replay {name} was promoted over {replay.id} since. Undo {name} first.")
+
+
+def _overlap(one: "Mapping[str, Any]", other: "Mapping[str, Any]") -> bool:
+    if "interval" in one and "interval" in other:
+        (low, high), (start, end) = ([datetime.fromisoformat(m) for m in r["interval"]] for r in (one, other))
+        return low < end and start < high
+    spans = {r["partition"]: (r["start"], r["end"]) for r in one.get("replayed", ())}
+    return any(
+        r["partition"] in spans and r["start"] < spans[r["partition"]][1] and spans[r["partition"]][0] < r["end"]
+        for r in other.get("replayed", ())
+    )

@@ -1,0 +1,290 @@
+"""A replay, stage by stage. Every stage can be killed and run again: it finds what is done, and goes on.
+
+``planned → shadowed → compared → approved → promoted``, then perhaps ``undone``; or ``discarded`` before it is promoted.
+"""
+
+import hashlib
+import re
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lockstep import lake
+from lockstep.batch.rollup import gold_of, roll_up
+from lockstep.contracts import CONTRACTS
+from lockstep.control import lease
+from lockstep.crashpoint import crashpoint
+from lockstep.ingest import ledger
+from lockstep.ingest.bronze import ingest
+from lockstep.refine.silver import refine
+from lockstep.refine.tables import Tables
+from lockstep.replay import diff as differences
+from lockstep.replay import lock, record, shadow
+from lockstep.replay import promote as promotion
+from lockstep.replay.plan import Part, Plan
+from lockstep.replay.plan import plan as resolve
+from lockstep.replay.record import Replay, find
+from lockstep.replay.request import Refused, Request, readers
+from lockstep.replay.tables import shadows
+from lockstep.version import code_version
+from lockstep.views import VIEWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.settings import Settings
+
+ID = re.compile(r"[a-z0-9][a-z0-9-]{3,39}")
+
+
+def identify(request: Request, seed: str = "") -> str:
+    """The id of a new replay: the same for the same seed (such as the run of a DAG), else by the clock."""
+    seed = seed or f"{time.time_ns()}"
+    return hashlib.sha256(f"{seed}\n{request.model_dump_json()}".encode()).hexdigest()[:12]
+
+
+def open_(spark: "SparkSession", settings: "Settings", request: Request, by: str, run_id: str, replay: str) -> Replay:
+    """Plan a replay, and hold its intervals. One that is there already is returned as it is.
+
+    What Kafka has of the interval and bronze does not have yet is brought in first, by the way that all rows come in.
+
+    Raises:
+        Refused: there is nothing to replay, or offsets or versions are out of range.
+        IntervalHeld: another replay, or a backfill, is at work on a part of it.
+    """
+    if not ID.fullmatch(replay):
+        raise Refused("The id of a replay is 4 to 40 small letters, digits and hyphens.")
+    with lease(settings, f"replay.{replay}", run_id):
+        if known := record.read(settings, replay):
+            return known
+        plan = resolve(settings, request)
+        lock.claim(settings, replay, _spans(plan))
+        try:
+            if any(part.missing for part in plan.parts):
+                _bring_in(spark, settings, plan, run_id)
+                plan = resolve(settings, request)
+            if not plan.parts and not plan.targets:
+                raise Refused("There is nothing to replay: no table has anything of what was asked for.")
+            plan = plan.model_copy(update={"seconds": _estimate(settings, plan)})
+            detail = plan.model_dump(mode="json")
+            record.write(spark, settings, replay, "planned", run_id, by, request, detail)
+        except BaseException:
+            lock.release(settings, replay)
+            raise
+        return find(settings, replay)
+
+
+def compute(spark: "SparkSession", settings: "Settings", replay: str, run_id: str) -> Mapping[str, Any]:
+    """Compute the shadow with the code that runs now, where that is not done yet; its record is returned."""
+    with lease(settings, f"replay.{replay}", run_id):
+        found = _open(settings, replay)
+        done = found.stages.get("shadowed")
+        if done and (done["code_version"] == code_version() or promotion.has_begun(settings, found)):
+            return done
+        made = shadow.build(spark, settings, found.plan, replay)
+        lock.claim(
+            settings, replay, {f"gold.{v}": differences.span_of(g) for v, g in made["gold"].items() if g["span"]}
+        )
+        record.write(spark, settings, replay, "shadowed", run_id, found.by, found.request, made)
+        return made
+
+
+def compare(spark: "SparkSession", settings: "Settings", replay: str, run_id: str) -> Mapping[str, Any]:
+    """Compare the shadow with what it would replace; the diff is returned. A dry run ends here, and leaves nothing behind.
+
+    Raises:
+        Refused: there is no shadow yet.
+    """
+    with lease(settings, f"replay.{replay}", run_id):
+        found = find(settings, replay)
+        if not found.has("compared", after="shadowed"):
+            _needs(found, "shadowed", "shadow")
+            tables = differences.diff(spark, settings, found.plan, replay, found.stages["shadowed"])
+            changed, windows = differences.changes(tables)
+            detail = {"tables": tables, "windows": windows, "changed": changed}
+            record.write(spark, settings, replay, "compared", run_id, found.by, found.request, detail)
+        if found.request.dry_run and found.is_open:
+            _discard(spark, settings, found, run_id, found.by, "a dry run")
+        return find(settings, replay).stages["compared"]
+
+
+def approve(spark: "SparkSession", settings: "Settings", replay: str, run_id: str, by: str) -> None:
+    """Approve the promotion, as the person ``by``, or as the request's rule (``by`` is "rule").
+
+    Raises:
+        Refused: the rule does not hold, or the diff is missing.
+    """
+    with lease(settings, f"replay.{replay}", run_id):
+        found = _open(settings, replay)
+        if found.has("approved", after="compared"):
+            return
+        _needs(found, "compared", "diff")
+        if by == "rule":
+            check_rule(found.request, found.stages["compared"])
+        record.write(spark, settings, replay, "approved", run_id, by, found.request, {"by": by})
+
+
+def check_rule(request: Request, compared: Mapping[str, Any]) -> None:
+    """Hold the diff against the rule of the request. Pure.
+
+    Raises:
+        Refused: too much would change.
+    """
+    changed, windows = compared["changed"], compared["windows"]
+    percent = 100 * changed / windows if windows else 0.0
+    if percent > request.max_changed_percent:
+        raise Refused(
+            f"{changed} of {windows} windows would change ({percent:.1f} %), and the rule allows "
+            f"{request.max_changed_percent:g} %. Look at the diff, then promote it by hand, or discard it."
+        )
+    if request.max_changed_windows is not None and changed > request.max_changed_windows:
+        raise Refused(
+            f"{changed} windows would change, and the rule allows {request.max_changed_windows}. "
+            "Look at the diff, then promote it by hand, or discard it."
+        )
+
+
+def promote(spark: "SparkSession", settings: "Settings", replay: str, run_id: str) -> Mapping[str, Any]:
+    """Promote what was approved; by table, the version that did it. What is promoted already stays so.
+
+    Raises:
+        Refused: it is not approved, was given up, or its shadow was computed by other code.
+    """
+    with lease(settings, f"replay.{replay}", run_id):
+        found = find(settings, replay)
+        if "promoted" in found.stages and "undone" not in found.stages:
+            lock.release(settings, replay)
+            return found.stages["promoted"]
+        found = _open(settings, replay)
+        if not found.has("approved", after="compared") or not found.has("compared", after="shadowed"):
+            raise Refused(f"The replay {replay} is {found.state}, not approved: it cannot be promoted yet.")
+        made_by = found.stages["shadowed"]["code_version"]
+        if made_by != code_version() and not promotion.has_begun(settings, found):
+            raise Refused(
+                f"The shadow of {replay} was computed by {made_by}, and this is {code_version()}: run it again, so that "
+                "what is promoted is what was looked at."
+            )
+        crashpoint("shadow-approved")
+        detail = {"versions": promotion.promote(spark, settings, found, run_id)}
+        record.write(spark, settings, replay, "promoted", run_id, found.by, found.request, detail)
+        lock.release(settings, replay)
+        _drop_shadows(spark, settings, replay)
+        return detail
+
+
+def undo(spark: "SparkSession", settings: "Settings", replay: str, run_id: str, by: str) -> Mapping[str, Any]:
+    """Put back what the replay has replaced, also when its promotion died half way; done twice, it is done once.
+
+    Raises:
+        Refused: it was never promoted, is too old, or another was promoted over it.
+        IntervalHeld: another replay, or a backfill, is at work on a part of it.
+    """
+    with lease(settings, f"replay.{replay}", run_id):
+        found = find(settings, replay)
+        if "undone" in found.stages:
+            lock.release(settings, replay)
+            return found.stages["undone"]
+        if not promotion.has_begun(settings, found):
+            raise Refused(f"The replay {replay} is {found.state}, and was not promoted: there is nothing to undo.")
+        _check_age(settings, found)
+        lock.claim(settings, replay, _spans(found.plan, found.stages["shadowed"]))
+        detail = promotion.undo(spark, settings, found, run_id)
+        record.write(spark, settings, replay, "undone", run_id, by, found.request, detail)
+        lock.release(settings, replay)
+        _drop_shadows(spark, settings, replay)
+        return detail
+
+
+def discard(spark: "SparkSession", settings: "Settings", replay: str, run_id: str, by: str) -> None:
+    """Give the replay up before it is promoted: its shadows go, and its intervals are free.
+
+    Raises:
+        Refused: a part of it is promoted: promote the rest, then undo it.
+    """
+    with lease(settings, f"replay.{replay}", run_id):
+        found = find(settings, replay)
+        if found.is_open:
+            if promotion.has_begun(settings, found):
+                raise Refused(f"The replay {replay} is half promoted: promote it again, or undo it.")
+            _discard(spark, settings, found, run_id, by, "given up")
+        lock.release(settings, replay)
+
+
+def _discard(spark: "SparkSession", settings: "Settings", found: Replay, run_id: str, by: str, why: str) -> None:
+    record.write(spark, settings, found.id, "discarded", run_id, by, found.request, {"why": why})
+    lock.release(settings, found.id)
+    _drop_shadows(spark, settings, found.id)
+
+
+def _open(settings: "Settings", replay: str) -> Replay:
+    found = find(settings, replay)
+    if not found.is_open:
+        raise Refused(f"The replay {replay} is {found.state}: it cannot go on. Start another.")
+    return found
+
+
+def _needs(found: Replay, stage: str, command: str) -> None:
+    if stage not in found.stages:
+        raise Refused(f"The replay {found.id} has no {command} yet: run it first.")
+
+
+def _check_age(settings: "Settings", found: Replay) -> None:
+    hours = (time.time() * 1000 - found.opened_at) / 3_600_000
+    if hours > settings.retain_hours:
+        raise Refused(
+            f"The replay {found.id} was planned {hours:.0f} hours ago, and the files of old versions are kept for "
+            f"{settings.retain_hours} (LOCKSTEP_RETAIN_HOURS): what to put back may be gone. Replay the interval again instead."
+        )
+
+
+def _drop_shadows(spark: "SparkSession", settings: "Settings", replay: str) -> None:
+    for table in shadows(settings, replay):
+        lake.drop(spark, settings, table)
+
+
+def _spans(plan: Plan, made: Mapping[str, Any] | None = None) -> dict[str, lock.Span]:
+    """The intervals to hold: of bronze and silver in arrival, of gold in event time; whole tables where that is not known."""
+    spans: dict[str, lock.Span] = {}
+    for part in plan.parts:
+        tables = Tables.of(CONTRACTS[part.stream])
+        held = [tables.bronze] if "bronze" in plan.layers else []
+        held += [tables.log] if "silver" in plan.layers else []
+        spans |= {table: _arrived(part) for table in held}
+    for target in plan.targets:
+        spans[gold_of(VIEWS[target.view])] = target.span or lock.ALWAYS
+    for view, shadowed in (made or {}).get("gold", {}).items():
+        if shadowed["span"]:
+            spans[f"gold.{view}"] = differences.span_of(shadowed)
+    return spans
+
+
+def _arrived(part: Part) -> lock.Span:
+    return part.arrived or lock.ALWAYS
+
+
+def _bring_in(spark: "SparkSession", settings: "Settings", plan: Plan, run_id: str) -> None:
+    """Take what the plan found in Kafka alone, through every layer."""
+    streams = [part.stream for part in plan.parts if part.missing]
+    for part in plan.parts:
+        while part.missing and not _has(settings, part) and ingest(spark, settings, CONTRACTS[part.stream], run_id):
+            pass
+    for stream in streams:
+        while refine(spark, settings, CONTRACTS[stream], run_id):
+            pass
+    for view in readers(streams):
+        roll_up(spark, settings, view, run_id)
+
+
+def _has(settings: "Settings", part: Part) -> bool:
+    done = ledger.latest(settings, Tables.of(CONTRACTS[part.stream]).bronze)
+    ends = {r.partition: r.end for r in done.ranges} if done else {}
+    return all(ends.get(r.partition, 0) >= r.end for r in part.missing)
+
+
+def _estimate(settings: "Settings", plan: Plan) -> float | None:
+    """Seconds for the shadow, by the rows a second of the newest one that took the same layers."""
+    for earlier in record.replays(settings):
+        if "shadowed" in earlier.stages and earlier.plan.layers == plan.layers and earlier.plan.rows:
+            seconds: float = earlier.stages["shadowed"]["seconds"]
+            return round(max(seconds, seconds * plan.rows / earlier.plan.rows), 1)
+    return None

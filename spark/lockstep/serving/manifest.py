@@ -1,0 +1,72 @@
+"""The published manifest: which version of each table readers follow. One commit to ``ops.published`` switches them all.
+
+Normally a reader takes the newest version of a table. While a replay is promoted, or undone, the tables that it writes are held
+at the versions that they had, and the last commit lets go of all of them at once: no reader sees a half. A crash in between
+leaves them held, whole and old, until the replay goes on.
+"""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from lockstep import lake
+from lockstep.control import lease
+from lockstep.ingest import ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockstep.settings import Settings
+
+TABLE = "ops.published"
+COLUMNS = "table STRING, version BIGINT, held BOOLEAN, by STRING, at TIMESTAMP"
+
+
+def published(settings: "Settings") -> dict[str, int]:
+    """The tables whose readers are held, each with the version to read; of all others the newest is published. No Spark."""
+    versions: dict[str, int] = {}
+    for held in _held(settings).values():
+        for table, version in held.items():
+            versions[table] = min(version, versions.get(table, version))
+    return versions
+
+
+def read(spark: "SparkSession", settings: "Settings", table: str) -> "DataFrame":
+    """The table's published rows."""
+    return lake.read(spark, settings, table, published(settings).get(table))
+
+
+def hold(spark: "SparkSession", settings: "Settings", by: str, versions: "Mapping[str, int]") -> None:
+    """Keep readers at these versions until ``by`` publishes; what it holds already stays as it is."""
+    if by not in _held(settings):
+        _switch(spark, settings, by, versions, is_held=True)
+
+
+def publish(spark: "SparkSession", settings: "Settings", by: str, versions: "Mapping[str, int]") -> None:
+    """Let readers go on to the newest versions, in one commit; ``versions`` are those that this is about, for the record."""
+    if by in _held(settings):
+        _switch(spark, settings, by, versions, is_held=False)
+
+
+def _held(settings: "Settings") -> "dict[str, dict[str, int]]":
+    return dict(_newest(settings).get("held", {}))
+
+
+def _newest(settings: "Settings") -> "Mapping[str, Any]":
+    return next((c.record for c in lake.commits(settings, TABLE) if "held" in c.record), {})
+
+
+def _switch(
+    spark: "SparkSession", settings: "Settings", by: str, versions: "Mapping[str, int]", *, is_held: bool
+) -> None:
+    if not lake.exists(settings, TABLE):
+        lake.create(spark, settings, TABLE, COLUMNS)
+    now = datetime.now(UTC)
+    rows = [(table, version, is_held, by, now) for table, version in sorted(versions.items())]
+    with lease(settings, TABLE, by):
+        held = {other: tables for other, tables in _held(settings).items() if other != by}
+        if is_held:
+            held[by] = dict(versions)
+        record = {"writer": "manifest", "seq": _newest(settings).get("seq", 0) + 1, "by": by, "held": held}
+        lake.append(spark.createDataFrame(rows, COLUMNS), settings, TABLE, ledger.txn(TABLE, record), record)
