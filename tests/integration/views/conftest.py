@@ -48,17 +48,27 @@ def contracts(settings: Settings) -> Iterator[dict[str, Contract]]:
 
 
 @pytest.fixture(scope="package")
-def played(settings: Settings, contracts: dict[str, Contract]) -> Town:
+def wanted(request: pytest.FixtureRequest) -> list[str]:
+    """The views that the chosen tests name; all of them where a test names none."""
+    tests = [test for test in request.session.items if "played" in getattr(test, "fixturenames", ())]
+    named = {test.callspec.params.get("name") if hasattr(test, "callspec") else None for test in tests}
+    return list(VIEWS) if None in named else sorted(named)
+
+
+@pytest.fixture(scope="package")
+def played(settings: Settings, contracts: dict[str, Contract], wanted: list[str]) -> Town:
     """The town, played and rolled up; the live queries have seen it all."""
     kinds = {"events": (town.events, 2.0), "changes": (town.changes, 6.0)}
     sent: list[town.Sent] = []
+    needed = {stream for name in wanted for stream in VIEWS[name].streams}
+    contracts = {name: contract for name, contract in contracts.items() if name in needed}
     for name, contract in contracts.items():
         make, every = kinds[contract.kind]
         sent += [replace(one, stream=name) for one in make(contract, SEED, MINUTES, every)]
     until = max(one.arrival for one in sent) + timedelta(hours=3)
     acknowledged = town.play(settings, contracts, sent, until)
     suffix = next(iter(contracts.values())).name[-8:]
-    views = {name: replace(view, name=f"{name}_{suffix}") for name, view in VIEWS.items()}
+    views = {name: replace(view, name=f"{name}_{suffix}") for name, view in VIEWS.items() if name in wanted}
     with connect(settings, "town") as spark:
         for contract in contracts.values():
             ingest(spark, settings, contract, "town")
