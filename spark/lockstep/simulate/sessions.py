@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, NamedTuple
 
+from lockstep.simulate.chance import seeded
+
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 ADS = 40
 _DEVICES = ("mobile", "desktop", "tablet")
@@ -112,8 +114,9 @@ def buying(rng: Random, basket: Basket, words: dict[str, str]) -> list[Event]:
     _look_around(session, begin, max(ordered - MINUTE, begin + 1), basket.products, words, rng.randrange(1, 4))
     session.see(max(begin, ordered - rng.randrange(35, 60) * SECOND), "/cart")
     session.see(max(begin, ordered - rng.randrange(1, 30) * SECOND), "/checkout")
-    session.pay(ordered + rng.randrange(5 * SECOND, 90 * SECOND), basket)
-    return session.events
+    paid = ordered + rng.randrange(5 * SECOND, 90 * SECOND)
+    session.pay(paid, basket)
+    return session.events + _logged_in_abroad(session, begin, paid)
 
 
 def browsing(
@@ -155,6 +158,18 @@ def _log_in(session: Session, start: int) -> None:
         session.login(at, success=False)
         at += rng.randrange(3 * SECOND, 20 * SECOND)
     session.login(at, country=rng.choice(_COUNTRIES) if rng.random() < 0.004 else None)
+
+
+def _logged_in_abroad(session: Session, begin: int, paid: int) -> list[Event]:
+    """One order in a hundred: somebody logs in to the account from another country, less than five minutes before it pays."""
+    # Dice of its own, so that what else happens is the same with and without it.
+    rng = seeded("abroad", session.session_id)
+    if rng.random() >= 0.01:
+        return []
+    elsewhere = [country for country in _COUNTRIES if country != session.country]
+    stranger = _open(rng, session.user_id, rng.choice(elsewhere))
+    stranger.login(max(begin, paid - rng.randrange(20 * SECOND, 280 * SECOND)))
+    return stranger.events
 
 
 def _open(rng: Random, user_id: str, country: str) -> Session:

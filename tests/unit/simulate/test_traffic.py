@@ -71,7 +71,7 @@ def test_nothing_arrives_after_the_end(plan: Plan, records: list[Record]) -> Non
     assert records[-1].arrival < plan.end.timestamp() * 1000
 
 
-def test_all_eight_topics_are_played(records: list[Record]) -> None:
+def test_all_topics_are_played(records: list[Record]) -> None:
     assert {r.topic for r in records} == {c.topic for c in CONTRACTS.values() if c.kind == "events"}
 
 
@@ -148,6 +148,27 @@ def test_the_customer_of_a_paid_order_looked_around_before(clean: dict[str, list
         assert payment["session_id"] in logged_in
 
 
+def test_now_and_then_a_login_from_abroad_comes_just_before_a_payment(raw: pd.DataFrame) -> None:
+    plan = Plan.make(raw, 14, Amounts.model_validate(CLEAN), datetime(2026, 11, 21, tzinfo=UTC).date())
+    by_user = defaultdict(list)
+    payments = []
+    for record in played(plan, retail.tables(raw, plan.shift_weeks), timedelta(days=1)):
+        payload = json.loads(record.value or b"")
+        if record.topic == "logins" and payload["success"]:
+            by_user[payload["user_id"]].append((millis(payload["event_time"]), payload["country"]))
+        if record.topic == "payments":
+            payments.append(payload)
+    suspicious = [
+        payment
+        for payment in payments
+        if any(
+            country != payment["country"] and 0 < millis(payment["event_time"]) - at < 300_000
+            for at, country in by_user[payment["user_id"]]
+        )
+    ]
+    assert 0.003 < len(suspicious) / len(payments) < 0.03
+
+
 def test_many_visitors_buy_nothing(clean: dict[str, list[dict[str, Any]]]) -> None:
     visits = {view["session_id"] for view in clean["page_views"]}
     assert 0.3 < len(clean["payments"]) / len(visits) < 0.6
@@ -169,6 +190,18 @@ def test_a_click_on_a_result_follows_its_search(clean: dict[str, list[dict[str, 
     clicks = [click for click in clean["clicks"] if click["query"]]
     assert clicks
     assert all((click["session_id"], click["query"]) in searched and click["position"] >= 1 for click in clicks)
+
+
+def test_who_follows_a_product_has_seen_it_and_who_saves_a_search_has_made_it(
+    clean: dict[str, list[dict[str, Any]]],
+) -> None:
+    seen = {(view["user_id"], view["page"]) for view in clean["page_views"]}
+    searched = {(search["user_id"], search["query"]) for search in clean["searches"]}
+    assert {(one["user_id"], f"/product/{one['product_id']}") for one in clean["follows"]} <= seen
+    assert {(one["user_id"], one["query"]) for one in clean["saved_searches"]} <= searched
+    for payloads, switch in ((clean["follows"], "follows"), (clean["saved_searches"], "saved")):
+        off = [one for one in payloads if not one[switch]]
+        assert 0.1 < len(off) / len(payloads) < 0.3
 
 
 def test_requests_mirror_page_views(clean: dict[str, list[dict[str, Any]]]) -> None:
