@@ -10,6 +10,7 @@ import pandas as pd
 from lockstep.simulate import sensors, sessions
 from lockstep.simulate.chance import seeded
 from lockstep.simulate.disturb import Record, arrivals
+from lockstep.simulate.interests import interests
 from lockstep.simulate.plan import Plan
 from lockstep.simulate.retail import Retail
 from lockstep.simulate.sessions import DAY, HOUR, Basket, Event
@@ -58,6 +59,9 @@ class Traffic:
             events += self._visits(rng, basket, start, midnight + DAY)
         interval = plan.amounts.sensor_interval * 1000
         events += sensors.readings(rng, plan.amounts.sensors, start, midnight + DAY, interval)
+        # With dice of their own, and last: the other streams do not change with them.
+        dice = seeded("interests", plan.amounts.seed, day - timedelta(weeks=plan.shift_weeks))
+        events += interests(dice, events)
         records = arrivals(rng, events, plan.amounts, milliseconds(plan.end) - 1)
         return records, [record.arrival for record in records]
 

@@ -4,7 +4,10 @@ import pytest
 
 from lockstep.contracts import CONTRACTS, Contract
 
-EVENTS = {"page_views", "searches", "impressions", "clicks", "logins", "payments", "requests", "sensors"}
+EVENTS = {
+    *("page_views", "searches", "impressions", "clicks", "logins", "payments", "requests", "sensors"),
+    *("follows", "saved_searches"),
+}
 CHANGES = {"users", "products", "inventory", "orders", "order_lines"}
 every_contract = pytest.mark.parametrize("contract", CONTRACTS.values(), ids=list(CONTRACTS))
 
@@ -13,7 +16,7 @@ def columns(contract: Contract) -> list[str]:
     return [column.split()[0] for column in contract.schema.split(", ")]
 
 
-def test_the_shop_has_eight_event_streams_and_five_captured_tables() -> None:
+def test_the_shop_has_ten_event_streams_and_five_captured_tables() -> None:
     assert {c.name for c in CONTRACTS.values() if c.kind == "events"} == EVENTS
     assert {c.name for c in CONTRACTS.values() if c.kind == "changes"} == CHANGES
 
