@@ -99,14 +99,87 @@ def rebuild_day(start: datetime, end: datetime, run_id: str) -> list[str]:
     """Rebuild every view and mart for the days in ``[start, end)`` (UTC), and name what was built.
 
     Gold is left to the next gate, which takes all that is new in one go: a gate a day would double the time of a backfill.
+
+    Raises:
+        IntervalHeld: a replay is at work on one of the days; the message names it.
     """
-    from lockstep.batch.rollup import rebuild
+    from lockstep.batch.rollup import gold_of, rebuild
     from lockstep.marts import build
+    from lockstep.replay.lock import backfilling
 
     settings = configuration.load()
-    with connect(settings, "rollup") as spark:
-        entries = [rebuild(spark, settings, view, start, end, run_id) for view in chosen(settings.views)]
+    views = list(chosen(settings.views))
+    span = {gold_of(view): (start, end) for view in views}
+    with backfilling(settings, run_id, span), connect(settings, "rollup") as spark:
+        entries = [rebuild(spark, settings, view, start, end, run_id) for view in views]
         return [entry.table for entry in entries if entry] + build(spark, settings, start, end, run_id)
+
+
+def replay_plan(params: dict[str, Any], run_id: str, by: str) -> str:
+    """Open the replay that a form asks for, and hold its intervals; its id, the same for the same run."""
+    from lockstep.replay.request import parse
+    from lockstep.replay.run import identify, open_
+
+    request = parse(params)
+    settings = configuration.load()
+    with connect(settings, "replay") as spark:
+        return open_(spark, settings, request, by, run_id, identify(request, run_id)).id
+
+
+def replay_shadow(replay: str, run_id: str) -> dict[str, Any]:
+    """Compute the replay's shadow; how long that took, and the code that did it."""
+    from lockstep.replay.run import compute
+
+    settings = configuration.load()
+    with connect(settings, "replay") as spark:
+        made = compute(spark, settings, replay, run_id)
+    return {name: made[name] for name in ("seconds", "code_version")}
+
+
+def replay_diff(replay: str, run_id: str) -> str:
+    """Compare the replay's shadow with what it would replace; the diff as Markdown, for whoever decides."""
+    from lockstep.replay.run import compare
+    from lockstep.replay.tell import diff_as_markdown
+
+    settings = configuration.load()
+    with connect(settings, "replay") as spark:
+        return diff_as_markdown(replay, compare(spark, settings, replay, run_id))
+
+
+def replay_approve(replay: str, run_id: str, by: str) -> None:
+    """Approve the replay as a person, or as its rule (``by`` is "rule")."""
+    from lockstep.replay.run import approve
+
+    settings = configuration.load()
+    with connect(settings, "replay") as spark:
+        approve(spark, settings, replay, run_id, by)
+
+
+def replay_promote(replay: str, run_id: str) -> dict[str, int]:
+    """Promote the replay; by table, the version that did it."""
+    from lockstep.replay.run import promote
+
+    settings = configuration.load()
+    with connect(settings, "replay") as spark:
+        return dict(promote(spark, settings, replay, run_id)["versions"])
+
+
+def replay_discard(replay: str, run_id: str, by: str = "airflow") -> None:
+    """Give the replay up."""
+    from lockstep.replay.run import discard
+
+    settings = configuration.load()
+    with connect(settings, "replay") as spark:
+        discard(spark, settings, replay, run_id, by)
+
+
+def replay_undo(replay: str, run_id: str, by: str) -> dict[str, Any]:
+    """Undo the replay; the versions that did it, and how many windows stay by view."""
+    from lockstep.replay.run import undo
+
+    settings = configuration.load()
+    with connect(settings, "replay") as spark:
+        return dict(undo(spark, settings, replay, run_id, by))
 
 
 def reconcile(run_id: str) -> dict[str, str]:

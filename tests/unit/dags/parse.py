@@ -26,6 +26,7 @@ def described(dag: Any) -> dict[str, Any]:
         "tags": sorted(dag.tags),
         "catchup": dag.catchup,
         "interval": interval(dag),
+        "params": sorted(dag.params),
         "tasks": {
             task.task_id: {
                 "owner": task.owner,
@@ -34,6 +35,7 @@ def described(dag: Any) -> dict[str, Any]:
                 "pool": task.pool,
                 "upstream": sorted(task.upstream_task_ids),
                 "outlets": [outlet.name for outlet in task.outlets],
+                "templated": repr([getattr(task, field, None) for field in task.template_fields]),
             }
             for task in dag.tasks
         },

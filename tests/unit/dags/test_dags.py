@@ -19,6 +19,8 @@ TASKS = {
     "reconcile": {"gate_gold", "reconcile"},
     "rollup_daily": {"rebuild_day"},
     "maintain": {"maintain"},
+    "replay": {"plan", "shadow", "diff", "who_decides", "by_hand", "by_rule", "answer", "promote", "discard"},
+    "replay_undo": {"undo"},
 }
 
 
@@ -72,7 +74,7 @@ def test_live_work_and_backfills_have_pools_of_their_own(dags: dict[str, Any]) -
     pools = {name: {task["pool"] for task in dag["tasks"].values()} for name, dag in dags.items()}
     assert all(pool in POOLS for found in pools.values() for pool in found)
     assert pools["ingest"] == pools["refine"] == pools["reconcile"] == {LIVE_POOL}
-    assert pools["rollup_daily"] == {BACKFILL_POOL}
+    assert pools["rollup_daily"] == pools["replay"] == {BACKFILL_POOL}
 
 
 def test_gold_comes_only_after_the_gate_on_silver(dags: dict[str, Any]) -> None:
@@ -91,3 +93,25 @@ def test_one_dag_starts_the_next(dags: dict[str, Any]) -> None:
 
 def test_a_run_of_rollup_daily_covers_one_day_in_utc(dags: dict[str, Any]) -> None:
     assert dags["rollup_daily"]["interval"] == ["2026-11-19T00:00:00+00:00", "2026-11-20T00:00:00+00:00"]
+
+
+def test_a_replay_is_promoted_only_after_somebody_or_the_rule_has_decided(dags: dict[str, Any]) -> None:
+    tasks = dags["replay"]["tasks"]
+    upstream = {name: task["upstream"] for name, task in tasks.items()}
+    assert upstream["shadow"] == ["plan"]
+    assert "shadow" in upstream["diff"]
+    assert "diff" in upstream["who_decides"]
+    assert set(upstream["by_hand"]) == {"diff", "who_decides"}
+    assert set(upstream["by_rule"]) == {"plan", "who_decides"}
+    assert set(upstream["promote"]) == {"answer", "by_rule", "plan"}
+
+
+def test_the_form_of_a_replay_has_the_words_of_its_file(dags: dict[str, Any]) -> None:
+    from lockstep.replay.request import Request
+
+    assert set(dags["replay"]["params"]) == {field.alias or name for name, field in Request.model_fields.items()}
+
+
+def test_no_field_of_a_form_is_put_into_a_template(dags: dict[str, Any]) -> None:
+    for dag in ("replay", "replay_undo"):
+        assert [name for name, task in dags[dag]["tasks"].items() if "params" in task["templated"]] == []

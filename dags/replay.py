@@ -1,0 +1,209 @@
+"""**Redo history safely.** Fill in the form: *plan → shadow → diff*, then somebody approves it (see *Required actions*), or the
+rule does, then *promote*. Readers see all of it at once, or nothing; live queries keep running.
+
+What to redo is given in one way: `from` and `to` (event time, UTC), `offsets` of one topic, or `versions` of one table.
+[replay_undo](/dags/replay_undo) puts an interval back. `lockstep replay` has the same words.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Param, TriggerRule, dag, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from lockstep.contracts import CONTRACTS
+from lockstep.orchestration import BACKFILL_POOL, defaults
+
+# Every view has a suite of its name, and unlike the views themselves its name costs no import of Spark.
+VIEWS = sorted(suite.stem for suite in (Path(__file__).parents[1] / "expectations" / "gold").glob("*.json"))
+LAYERS = ["bronze", "silver", "gold"]
+PROMOTE, DISCARD = "Promote", "Discard"
+NAME = "^[a-z][a-z0-9_.]*$"
+
+
+def moment(which: str) -> Param:
+    """A field for a time, which may stay empty."""
+    return Param(None, type=["null", "string"], format="date-time", title=which, description="Event time, UTC")
+
+
+FORM = {
+    "reason": Param(type="string", minLength=3, maxLength=300, description="Why, for the record"),
+    "from": moment("From"),
+    "to": moment("To (left out itself)"),
+    "topics": Param(
+        [],
+        type="array",
+        items={"type": "string", "pattern": NAME},
+        examples=list(CONTRACTS),
+        description="None: those that the views read, or all",
+    ),
+    "views": Param(
+        [],
+        type="array",
+        items={"type": "string", "pattern": NAME},
+        examples=VIEWS,
+        description="None: all that read the topics",
+    ),
+    "layers": Param(
+        ["gold"],
+        type="array",
+        items={"type": "string", "enum": LAYERS},
+        minItems=1,
+        uniqueItems=True,
+        examples=LAYERS,
+        description="Gold alone, silver and gold, or all three",
+    ),
+    "dry_run": Param(False, type="boolean", title="Dry run", description="Stop after the diff, and keep nothing"),
+    "approve": Param("by_hand", type="string", enum=["by_hand", "by_rule"], description="Who decides after the diff"),
+    "max_changed_percent": Param(
+        10,
+        type="number",
+        minimum=0,
+        maximum=100,
+        section="The rule",
+        description="At most this share of the windows may change",
+    ),
+    "max_changed_windows": Param(
+        None, type=["null", "integer"], minimum=0, section="The rule", description="And at most so many windows"
+    ),
+    "offsets": Param(
+        None,
+        type=["null", "object"],
+        section="Instead of a time",
+        description='Of the one topic above: {"0": [start, end], …} by partition',
+        additionalProperties={
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0},
+            "minItems": 2,
+            "maxItems": 2,
+        },
+    ),
+    "versions": Param(
+        None,
+        type=["null", "string"],
+        pattern=r"^((bronze|silver|gold)\.[a-z][a-z0-9_]*@[0-9]+\.\.[0-9]+)?$",
+        section="Instead of a time",
+        description="What some versions of a table brought, such as bronze.page_views@12..15",
+    ),
+}
+
+
+def refusing(step: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a step; what is refused would be refused again, so it is not tried again."""
+    from lockstep.replay.request import Refused
+
+    try:
+        return step(*arguments)
+    except Refused as refusal:
+        raise AirflowFailException(str(refusal)) from None
+
+
+def person(dag_run: Any) -> str:
+    """Who started the run, as far as Airflow knows."""
+    return getattr(dag_run, "triggering_user_name", None) or "airflow"
+
+
+@dag(
+    schedule=None,
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=4,
+    default_args=defaults(BACKFILL_POOL),
+    params=FORM,
+    tags=["replay"],
+    description="Plan, shadow, diff, approve, promote",
+    doc_md=__doc__,
+)
+def replay():
+    @task
+    def plan(run_id: str, params: Mapping[str, Any], dag_run: Any = None) -> str:
+        from lockstep import steps
+
+        return refusing(steps.replay_plan, dict(params), run_id, person(dag_run))
+
+    @task
+    def shadow(replay_id: str, run_id: str) -> dict[str, Any]:
+        from lockstep import steps
+
+        return refusing(steps.replay_shadow, replay_id, run_id)
+
+    @task
+    def diff(replay_id: str, run_id: str) -> str:
+        from lockstep import steps
+
+        return refusing(steps.replay_diff, replay_id, run_id)
+
+    @task.branch
+    def who_decides(params: Mapping[str, Any]) -> str | None:
+        return None if params["dry_run"] else str(params["approve"])
+
+    @task
+    def by_rule(replay_id: str, run_id: str) -> None:
+        from lockstep import steps
+
+        refusing(steps.replay_approve, replay_id, run_id, "rule")
+
+    @task.branch
+    def answer(replay_id: str, answered: Mapping[str, Any], run_id: str) -> str:
+        from lockstep import steps
+
+        if answered["chosen_options"] != [PROMOTE]:
+            return "discard"
+        by = (answered.get("responded_by_user") or {}).get("name") or "airflow"
+        refusing(steps.replay_approve, replay_id, run_id, by)
+        return "promote"
+
+    @task(trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
+    def promote(replay_id: str, run_id: str) -> dict[str, int]:
+        from lockstep import steps
+
+        return refusing(steps.replay_promote, replay_id, run_id)
+
+    @task
+    def discard(replay_id: str, run_id: str) -> None:
+        from lockstep import steps
+
+        refusing(steps.replay_discard, replay_id, run_id)
+
+    planned = plan()
+    found = diff(planned)
+    by_hand = HITLOperator(
+        task_id="by_hand",
+        subject="Promote this replay?",
+        body=found,
+        options=[PROMOTE, DISCARD],
+    )
+    decides, rule = who_decides(), by_rule(planned)
+    answered = answer(planned, by_hand.output)
+    shadow(planned) >> found >> decides >> [by_hand, rule]
+    answered >> [promoted := promote(planned), discard(planned)]
+    rule >> promoted
+
+
+@dag(
+    schedule=None,
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    default_args=defaults(BACKFILL_POOL),
+    params={
+        "replay": Param(type="string", pattern="^[a-z0-9][a-z0-9-]{3,39}$", description="Its id: see the task `plan`"),
+    },
+    tags=["replay"],
+    description="Put the interval of a replay back",
+    doc_md="**Undo a [replay](/dags/replay):** its interval, not its tables; what came to other intervals since stays.",
+)
+def replay_undo():
+    @task
+    def undo(run_id: str, params: Mapping[str, Any], dag_run: Any = None) -> dict[str, Any]:
+        from lockstep import steps
+
+        return refusing(steps.replay_undo, params["replay"], run_id, person(dag_run))
+
+    undo()
+
+
+replay()
+replay_undo()
