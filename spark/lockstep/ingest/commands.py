@@ -9,7 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from lockstep import lake
 from lockstep import settings as configuration
+from lockstep.checkpoints import deltalog
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.control import control, head
 from lockstep.errors import LedgerBroken, LockstepError
@@ -46,14 +48,23 @@ def show(
 
 @app.command()
 def verify(streams: Streams = None) -> None:
-    """Prove that the ranges join without gap or overlap, that rows fit, and that no commit is missing; exit code 1 if not."""
-    found = {c.name: problems(configuration.load(), c) for c in _chosen(streams)}
+    """Prove that the ranges join without gap or overlap, that rows fit, and that no commit is missing; exit code 1 if not.
+
+    Also holds the Delta log of each table, of all layers, against its files and against what it was when it was last whole.
+    """
+    settings = configuration.load()
+    found = {c.name: problems(settings, c) for c in _chosen(streams)}
     for name, (entries, wrong) in found.items():
         for problem in wrong:
             typer.echo(f"BROKEN  {problem}")
         if not wrong:
             typer.echo(f"whole   {name}: {entries} entries")
-    if any(wrong for _, wrong in found.values()):
+    tables = [t for t in lake.tables(settings) if not streams or t.partition(".")[2] in found]
+    broken = [problem for table in tables for problem in deltalog.examine(settings, table)]
+    for problem in broken:
+        typer.echo(f"BROKEN  {problem}")
+    typer.echo(f"whole   {len(tables) - len({p.partition(':')[0] for p in broken})} of {len(tables)} Delta logs")
+    if broken or any(wrong for _, wrong in found.values()):
         raise typer.Exit(1)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep import lake
+from lockstep.checkpoints import deltalog
 from lockstep.control import lease
 from lockstep.maintain.archive import archive
 
@@ -36,6 +37,8 @@ def maintain(spark: "SparkSession", settings: "Settings", run_id: str) -> list[K
     """
     names = lake.tables(settings)
     archive(spark, settings, names, run_id)
+    for name in names:
+        deltalog.witness(settings, name)
     trim_logs(settings.home / "airflow" / "logs", settings.retain_hours)
     return [_maintain(spark, settings, name, run_id) for name in names if name.partition(".")[0] not in NOT_OURS]
 
