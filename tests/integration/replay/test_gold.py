@@ -9,27 +9,11 @@ from tests.shop import START
 from lockstep import lake
 from lockstep.batch.rollup import rebuild, roll_up
 from lockstep.ingest import ledger
-from lockstep.ingest.bronze import ingest
-from lockstep.refine.silver import refine
 from lockstep.replay import lock, run
 from lockstep.replay.digest import digest
-from lockstep.replay.record import find
-from lockstep.replay.request import Refused, parse
+from lockstep.replay.request import Refused
 from lockstep.serving import manifest
 from lockstep.views import VIEWS
-
-REASON = "the front page must not count"
-
-
-def batch(spark, settings, stream, view):
-    ingest(spark, settings, stream, "run")
-    refine(spark, settings, stream, "run")
-    return roll_up(spark, settings, view, "run")
-
-
-def request(view, minutes=(0, 60), **more):
-    start, end = (START.replace(hour=10 + m // 60, minute=m % 60).isoformat() for m in minutes)
-    return parse({"reason": REASON, "from": start, "to": end, "views": [view.name]} | more)
 
 
 def without_front_page(page_views):
@@ -44,34 +28,16 @@ def play(shop):
     shop.flush()
 
 
-@pytest.fixture
-def redone(spark, settings):
-    """Runs a replay up to a stage, and gives its record."""
-
-    def redo(wanted, until="promoted", by="tester", run_id="run"):
-        name = run.identify(wanted)
-        run.open_(spark, settings, wanted, by, run_id, name)
-        run.compute(spark, settings, name, run_id)
-        run.compare(spark, settings, name, run_id)
-        if until in ("approved", "promoted"):
-            run.approve(spark, settings, name, run_id, by)
-        if until == "promoted":
-            run.promote(spark, settings, name, run_id)
-        return find(settings, name)
-
-    return redo
-
-
 def test_a_changed_definition_is_promoted_for_its_interval_alone_and_undone(
-    spark, settings, stream, view, shop, rows, redone
+    spark, settings, stream, view, shop, rows, redone, batch, asked
 ):
     play(shop)
-    batch(spark, settings, stream, view)
+    batch()
     gold = f"gold.{view.name}"
     before = digest(spark.table(gold))
     VIEWS[view.name] = replace(view, transform=without_front_page)
 
-    replay = redone(request(view), until="compared")
+    replay = redone(asked(), until="compared")
     assert digest(spark.table(gold)) == before, "until it is promoted, nothing has changed"
     found = replay.stages["compared"]["tables"][gold]
     assert (found["windows"], found["equal"], found["changed"], found["removed"]) == (4, 0, 4, 0)
@@ -91,20 +57,22 @@ def test_a_changed_definition_is_promoted_for_its_interval_alone_and_undone(
     assert roll_up(spark, settings, view, "run") is None
 
 
-def test_what_arrives_meanwhile_is_caught_up_and_survives_the_undo(spark, settings, stream, view, shop, rows, redone):
+def test_what_arrives_meanwhile_is_caught_up_and_survives_the_undo(
+    spark, settings, stream, view, shop, rows, redone, batch, asked
+):
     play(shop)
-    batch(spark, settings, stream, view)
+    batch()
     VIEWS[view.name] = replace(view, transform=without_front_page)
-    replay = redone(request(view), until="approved")
+    replay = redone(asked(), until="approved")
     shop.view("meanwhile", 65, page="/cart")
     shop.flush()
-    batch(spark, settings, stream, view)
+    batch()
     run.promote(spark, settings, replay.id, "run")
     gold = f"gold.{view.name}"
     assert counts(rows(gold))["10:01", "/cart"] == 2
     shop.view("afterwards", 125, page="/cart")
     shop.flush()
-    batch(spark, settings, stream, view)
+    batch()
     assert run.undo(spark, settings, replay.id, "run", "tester")["kept"] == {view.name: 1}
     after = counts(rows(gold))
     assert after["10:02", "/cart"] == 2, "a row that came after the promotion is not lost by undoing it"
@@ -115,10 +83,10 @@ def counts(rows):
     return {(f"{r['window_start']:%H:%M}", r["page"]): r["views"] for r in rows}
 
 
-def test_every_stage_can_be_run_again(spark, settings, stream, view, shop, redone):
+def test_every_stage_can_be_run_again(spark, settings, stream, view, shop, redone, batch, asked):
     play(shop)
-    batch(spark, settings, stream, view)
-    replay = redone(request(view))
+    batch()
+    replay = redone(asked())
     gold = f"gold.{view.name}"
     after, version = digest(spark.table(gold)), next(lake.commits(settings, gold)).version
     assert run.compute(spark, settings, replay.id, "again") if replay.is_open else True
@@ -131,11 +99,13 @@ def test_every_stage_can_be_run_again(spark, settings, stream, view, shop, redon
     assert [t for t in lake.tables(settings) if replay.id in t] == [], "shadows do not stay"
 
 
-def test_a_replay_that_waits_excludes_others_and_backfills_by_name(spark, settings, stream, view, shop, redone):
+def test_a_replay_that_waits_excludes_others_and_backfills_by_name(
+    spark, settings, stream, view, shop, redone, batch, asked
+):
     play(shop)
-    batch(spark, settings, stream, view)
-    waiting = redone(request(view, (0, 10)), until="approved")
-    for refused in (request(view, (5, 30)), request(view, (0, 5))):
+    batch()
+    waiting = redone(asked((0, 10)), until="approved")
+    for refused in (asked((5, 30)), asked((0, 5))):
         with pytest.raises(lock.IntervalHeld, match=waiting.id):
             redone(refused)
     gold = f"gold.{view.name}"
@@ -144,23 +114,23 @@ def test_a_replay_that_waits_excludes_others_and_backfills_by_name(spark, settin
         lock.backfilling(settings, "manual__1", {gold: (START, START.replace(hour=11))}),
     ):
         pass
-    beside = redone(request(view, (10, 30)))
+    beside = redone(asked((10, 30)))
     assert beside.state == "promoted"
     run.discard(spark, settings, waiting.id, "run", "tester")
     with lock.backfilling(settings, "manual__1", {gold: (START, START.replace(hour=11))}):
         with pytest.raises(lock.IntervalHeld, match="manual__1"):
-            redone(request(view, (0, 10)))
+            redone(asked((0, 10)))
         rebuild(spark, settings, view, START, START.replace(hour=11), "manual__1")
     with pytest.raises(Refused, match="discarded"):
         run.promote(spark, settings, waiting.id, "run")
 
 
-def test_a_rule_that_does_not_hold_promotes_nothing(spark, settings, stream, view, shop, redone):
+def test_a_rule_that_does_not_hold_promotes_nothing(spark, settings, stream, view, shop, redone, batch, asked):
     play(shop)
-    batch(spark, settings, stream, view)
+    batch()
     before = digest(spark.table(f"gold.{view.name}"))
     VIEWS[view.name] = replace(view, transform=without_front_page)
-    replay = redone(request(view, approve="by_rule", max_changed_percent=50), until="compared")
+    replay = redone(asked(approve="by_rule", max_changed_percent=50), until="compared")
     with pytest.raises(Refused, match="4 of 4 windows would change"):
         run.approve(spark, settings, replay.id, "run", "rule")
     with pytest.raises(Refused, match="not approved"):
@@ -169,10 +139,10 @@ def test_a_rule_that_does_not_hold_promotes_nothing(spark, settings, stream, vie
     run.discard(spark, settings, replay.id, "run", "tester")
 
 
-def test_a_dry_run_leaves_nothing_but_its_record(spark, settings, stream, view, shop, rows, redone):
+def test_a_dry_run_leaves_nothing_but_its_record(spark, settings, stream, view, shop, rows, redone, batch, asked):
     play(shop)
-    batch(spark, settings, stream, view)
-    replay = redone(request(view, dry_run=True), until="compared")
+    batch()
+    replay = redone(asked(dry_run=True), until="compared")
     assert replay.state == "discarded"
     assert [t for t in lake.tables(settings) if replay.id in t] == []
     assert {r["stage"] for r in rows("ops.replays") if r["replay"] == replay.id} == {
