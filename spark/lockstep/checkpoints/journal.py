@@ -45,7 +45,7 @@ class Witness:
     @classmethod
     def of(cls, path: str, content: bytes) -> "Witness":
         """What a file is now."""
-        small = number_of(path) is None or path.startswith(("offsets/", "commits/"))
+        small = path.startswith(("offsets/", "commits/")) or (number_of(path) is None and "/SSTs/" not in path)
         kept = content if small and len(content) <= _KEPT_WHOLE else None
         return cls(len(content), hashlib.sha256(content).hexdigest(), kept)
 
