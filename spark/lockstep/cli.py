@@ -10,6 +10,7 @@ from lockstep.demo.commands import demo
 from lockstep.errors import LockstepError
 from lockstep.ingest import commands as ledger
 from lockstep.readers import commands as readers
+from lockstep.reconcile.commands import reconcile
 from lockstep.replay import commands as replay
 from lockstep.simulate.commands import simulate
 from lockstep.stack import commands as stack
@@ -19,6 +20,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__d
 app.command()(demo)
 app.command()(simulate)
 app.command()(status)
+app.command()(reconcile)
 ledger.app.command()(lag)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(checkpoints.app, name="checkpoints")

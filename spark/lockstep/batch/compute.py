@@ -23,13 +23,16 @@ def gold_columns(view: View) -> str:
     return f"at TIMESTAMP, {view.columns}" if isinstance(view, Keyed) else view.columns
 
 
-def result(view: View, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
+def result(
+    view: View, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime, only: "DataFrame | None" = None
+) -> "DataFrame":
     """The view's rows for the windows that start, or the instants that lie, in ``[low, high)`` (UTC).
 
     Args:
         silver: the log of each of the view's streams.
+        only: of a keyed view, the machines (``_key``) whose rows are wanted; None: all.
     """
-    rows = _keyed(view, silver, low, high) if isinstance(view, Keyed) else _windowed(view, silver, low, high)
+    rows = _keyed(view, silver, low, high, only) if isinstance(view, Keyed) else _windowed(view, silver, low, high)
     return rows.where(interval(view, low, high))
 
 
@@ -47,8 +50,12 @@ def _windowed(view: Windowed, silver: "Mapping[str, DataFrame]", low: datetime, 
     return view.transform(rows)
 
 
-def _keyed(view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
+def _keyed(
+    view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime, only: "DataFrame | None"
+) -> "DataFrame":
     rows = events(view, silver).where(F.col("_change") | (F.col("_time") < _micros(high)))
+    if only is not None:
+        rows = rows.join(only, "_key", "left_semi")
     if view.memory is not None:
         rows = rows.where(F.col("_change") | (F.col("_time") >= _micros(low - view.memory)))
     spark = rows.sparkSession

@@ -19,6 +19,7 @@ from lockstep.ingest import ledger
 from lockstep.ingest.frontier import reached
 from lockstep.ingest.ranges import Range, ends, size, to_where
 from lockstep.refine.tables import Tables
+from lockstep.version import definition_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +71,7 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
         silver = {one.stream: lake.read(spark, settings, one.source.table, one.source.version) for one in taken}
         new = summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken})
         until = _until(settings, view, taken, done)
+        span = _touched(view, new, done, until)
         record = ledger.record(
             "rollup",
             done,
@@ -79,8 +81,9 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
             counts=new["counts"],
             sources={one.source.table: one.source.version for one in taken},
             until=until.isoformat() if until else None,
+            **_written(view, span),
         )
-        _replace(silver, settings, view, _touched(view, new, done, until), record)
+        _replace(silver, settings, view, span, record)
         return ledger.latest(settings, table)
 
 
@@ -100,8 +103,10 @@ def rebuild(
             return None
         silver = {stream: covered(spark, settings, stream, done) for stream in view.streams}
         still = [Range(r.topic, r.topic_id, r.partition, r.end, r.end) for r in done.ranges]
-        record = ledger.record("rollup", done, run_id, still, mixed=True, counts={}, until=done.until)
-        _replace(silver, settings, view, bounded(view, done, start, end), record)
+        span = bounded(view, done, start, end)
+        written = _written(view, span)
+        record = ledger.record("rollup", done, run_id, still, mixed=True, counts={}, until=done.until, **written)
+        _replace(silver, settings, view, span, record)
         return ledger.latest(settings, table)
 
 
@@ -176,6 +181,13 @@ def summary(view: View, rows: "dict[str, DataFrame]") -> dict[str, Any]:
         counts[late] += row["late"]
         first, last = row["first"], row["last"]
     return {"counts": counts, "first": first, "last": last}
+
+
+def _written(view: View, span: Interval | None) -> dict[str, Any]:
+    """What a commit says of the rows that it puts in place: whose definition they follow, and of which interval they are."""
+    # Spark hands out naive UTC.
+    aware = [(m if m.tzinfo else m.replace(tzinfo=UTC)).isoformat() for m in span] if span else None
+    return {"definition": definition_version(view), "span": aware}
 
 
 def _replace(

@@ -9,9 +9,12 @@ from pyspark.sql import functions as F
 from lockstep import lake, settings
 from lockstep.checkpoints import lease
 from lockstep.checkpoints.begin import written
+from lockstep.checkpoints.files import Checkpoint
 from lockstep.checkpoints.generations import Generation
 from lockstep.definition import Keyed, View
+from lockstep.deliver.alerts import ALERTS, Alerts
 from lockstep.lake import Txn
+from lockstep.version import definition_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +31,9 @@ class Sink:
 
     def __init__(self, generation: Generation, view: View) -> None:
         self.generation, self.table, self.key = generation, generation.table, view.key
-        self.where = written(generation, view)
+        self.where, self.definition = written(generation, view), definition_version(view)
+        alerting = ALERTS.get(view.name)
+        self.alerts = Alerts(view.name, generation.number, alerting) if alerting else None
         self._write: Write = self._windows
         if isinstance(view, Keyed):
             self._write = self._upsert if view.upserts else self._append
@@ -41,6 +46,8 @@ class Sink:
             if rows.isEmpty():
                 return
             self._write(rows, batch_id)
+            if self.alerts:
+                self.alerts(rows, batch_id)
         finally:
             rows.unpersist()
         if batch_id % COMPACT_EVERY == COMPACT_EVERY - 1:
@@ -74,4 +81,13 @@ class Sink:
         return Txn(self.generation.txn_app, batch_id)
 
     def _record(self, batch_id: int) -> dict[str, object]:
-        return {"writer": "live", "generation": self.generation.number, "batch_id": batch_id}
+        """What a reader of the table's log must know of the batch: where it ended, and whose definition its rows follow."""
+        done = Checkpoint(self.generation.location(settings.load())).batch(batch_id)
+        return {
+            "writer": "live",
+            "generation": self.generation.number,
+            "batch_id": batch_id,
+            "position": done.offsets,
+            "watermark": done.watermark,
+            "definition": self.definition,
+        }

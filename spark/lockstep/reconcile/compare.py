@@ -1,8 +1,6 @@
-"""Compare the two layers key by key. Pure."""
+"""Compare two tables of a view key by key: the two layers, or what is and what would be. Pure."""
 
 from datetime import timedelta
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -14,90 +12,96 @@ if TYPE_CHECKING:
 
 
 MINUTE = timedelta(minutes=1)
+LAYERS = ("live", "batch")
 RESULT = (
     "view STRING, window_start TIMESTAMP, window_end TIMESTAMP, keys BIGINT, equal BIGINT, changed BIGINT, "
-    "only_live BIGINT, only_batch BIGINT, verdict STRING, sample STRING, run_id STRING, reconciled_at TIMESTAMP"
+    "only_live BIGINT, only_batch BIGINT, verdict STRING, sample STRING, run_id STRING, reconciled_at TIMESTAMP, "
+    "doubled BIGINT, causes STRING"
 )
-
-
-def compare(live: "DataFrame", batch: "DataFrame", view: View) -> "DataFrame":
-    """One row per window (of a keyed view: per minute): how many keys agree, differ, or stand in one layer only.
-
-    One differing key comes along as a sample.
-
-    Values are compared null-safely and exactly. Columns: those of :data:`RESULT` up to ``sample``.
-    """
-    counted = by_window(live, batch, view, ("live", "batch"))
-    same = F.col("keys") == F.col("equal")
-    return counted.select(
-        F.lit(view.name).alias("view"),
-        "window_start",
-        "window_end",
-        "keys",
-        "equal",
-        "changed",
-        "only_live",
-        "only_batch",
-        F.when(same, "equal").otherwise("unexplained").alias("verdict"),
-        "sample",
-    )
 
 
 def by_window(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[str, str]) -> "DataFrame":
     """Two tables of a view against each other: see :func:`differences`, with ``window_end``."""
+    return _with_end(counted(by_key(left, right, view, sides), sides), view)
+
+
+def by_key(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[str, str] = LAYERS) -> "DataFrame":
+    """Two tables of a view against each other: see :func:`matched`."""
     keys = list(view.key)
-    values = [c for c in right.columns if c not in (*keys, *_beside(view))]
-    one, other = (rows_of(rows, keys, values, _window(view)) for rows in (left, right))
-    length = view.size if isinstance(view, Windowed) else MINUTE
-    end = F.col("window_start") + F.make_dt_interval(secs=F.lit(length.total_seconds()))
-    return differences(one, other, keys, sides).withColumn("window_end", end)
+    values = values_of(view, right)
+    one, other = (rows_of(rows, keys, values, window_of(view)) for rows in (left, right))
+    return matched(one, other, keys, sides)
+
+
+def values_of(view: View, rows: "DataFrame") -> list[str]:
+    """The columns of the view's table that must be the same on both sides, beside the key."""
+    return [c for c in rows.columns if c not in (*view.key, *_beside(view))]
 
 
 def rows_of(rows: "DataFrame", keys: list[str], values: list[str], window: "Column") -> "DataFrame":
-    """Rows as :func:`differences` takes them: the key, the start of their window as ``_window``, and ``_row``."""
+    """Rows as :func:`matched` takes them: the key, the start of their window as ``_window``, and ``_row``."""
     return rows.select(*keys, window.alias("_window"), F.struct(*values).alias("_row"))
 
 
-def differences(left: "DataFrame", right: "DataFrame", keys: list[str], sides: tuple[str, str]) -> "DataFrame":
-    """One row per window: ``window_start``, ``keys``, ``equal``, ``changed``, ``only_<side>`` of either side, and a ``sample``.
+def matched(left: "DataFrame", right: "DataFrame", keys: list[str], sides: tuple[str, str]) -> "DataFrame":
+    """One row per key: the key, ``_window``, each side's row under its name (null: none), and a ``verdict``.
 
-    A key that stands in two windows counts in that of ``right``. Values are compared null-safely and exactly.
+    The verdict is ``equal``, ``changed``, ``only_<side>``, or ``doubled`` where a side has the key more than once. Values are
+    compared null-safely and exactly. A key that stands in two windows counts in that of ``right``.
     """
     one, other = sides
-    renamed = ({"_row": name, "_window": f"_{name}"} for name in sides)
-    named = [rows.withColumnsRenamed(names) for rows, names in zip((left, right), renamed, strict=True)]
-    matches = reduce(and_, (named[0][k].eqNullSafe(named[1][k]) for k in keys))
-    shown = [k for k in keys if k != "window_start"]
-    both = (
-        named[0]
-        .join(named[1], matches, "full")
-        .select(
-            *(F.coalesce(named[0][k], named[1][k]).alias(k) for k in shown),
-            F.coalesce(f"_{other}", f"_{one}").alias("window_start"),
-            one,
-            other,
-        )
+    tagged = left.withColumn("_left", F.lit(True)).unionAll(right.withColumn("_left", F.lit(False)))
+    is_left = F.col("_left")
+    found = tagged.groupBy(*keys).agg(
+        F.count_if(is_left).alias("_lefts"),
+        F.count_if(~is_left).alias("_rights"),
+        F.first(F.when(is_left, F.col("_row")), ignorenulls=True).alias(one),
+        F.first(F.when(~is_left, F.col("_row")), ignorenulls=True).alias(other),
+        F.coalesce(F.max(F.when(~is_left, F.col("_window"))), F.max("_window")).alias("_window"),
     )
     verdict = (
-        F.when(F.col(other).isNull(), f"only_{one}")
-        .when(F.col(one).isNull(), f"only_{other}")
+        F.when((F.col("_lefts") > 1) | (F.col("_rights") > 1), "doubled")
+        .when(F.col("_rights") == 0, f"only_{one}")
+        .when(F.col("_lefts") == 0, f"only_{other}")
         .when(F.col(one).eqNullSafe(F.col(other)), "equal")
         .otherwise("changed")
     )
-    difference = F.when(F.col("verdict") != "equal", F.to_json(F.struct(*shown, one, other)))
-    verdicts = ("equal", "changed", f"only_{one}", f"only_{other}")
-    return (
-        both.withColumn("verdict", verdict)
-        .groupBy("window_start")
-        .agg(
-            F.count("*").alias("keys"),
-            *(F.count_if(F.col("verdict") == v).alias(v) for v in verdicts),
-            F.min(difference).alias("sample"),
-        )
+    return found.select(*keys, "_window", one, other, verdict.alias("verdict"))
+
+
+def differences(left: "DataFrame", right: "DataFrame", keys: list[str], sides: tuple[str, str]) -> "DataFrame":
+    """One row per window: ``window_start``, ``keys``, and how many of them are ``equal``, ``changed``, ``doubled`` or
+    ``only_<side>`` of either side, with a ``sample`` of what differs.
+    """
+    return counted(matched(left, right, keys, sides), sides)
+
+
+def counted(keys: "DataFrame", sides: tuple[str, str] = LAYERS) -> "DataFrame":
+    """What :func:`matched` found, per window: see :func:`differences`."""
+    one, other = sides
+    named = [c for c in keys.columns if c not in ("window_start", "_window", "verdict", one, other)]
+    difference = F.when(F.col("verdict") != "equal", F.to_json(F.struct(*named, one, other)))
+    verdicts = ("equal", "changed", "doubled", f"only_{one}", f"only_{other}")
+    return keys.groupBy(F.col("_window").alias("window_start")).agg(
+        F.count("*").alias("keys"),
+        *(F.count_if(F.col("verdict") == v).alias(v) for v in verdicts),
+        F.min(difference).alias("sample"),
     )
 
 
-def _window(view: View) -> "Column":
+def compare(live: "DataFrame", batch: "DataFrame", view: View) -> "DataFrame":
+    """The two layers, per window (of a keyed view: per minute): the columns of :func:`differences`, and ``window_end``."""
+    return by_window(live, batch, view, LAYERS)
+
+
+def _with_end(windows: "DataFrame", view: View) -> "DataFrame":
+    length = view.size if isinstance(view, Windowed) else MINUTE
+    return windows.withColumn(
+        "window_end", F.col("window_start") + F.make_dt_interval(secs=F.lit(length.total_seconds()))
+    )
+
+
+def window_of(view: View) -> "Column":
     """The window that a row of the view is shown in: its own, or of a keyed view the minute of its instant."""
     return F.col("window_start") if isinstance(view, Windowed) else F.date_trunc("minute", "at")
 

@@ -1,27 +1,31 @@
-"""Reconcile every view: find the windows that both layers have closed since the last time, compare, and record."""
+"""Reconcile every view: find the windows that both layers have closed since the last time, compare, attribute, and record."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from lockstep import lake
-from lockstep.batch.rollup import gold_of
+from lockstep.batch.rollup import BEGINNING, gold_of
+from lockstep.contracts import CONTRACTS
 from lockstep.control import lease
 from lockstep.definition import Keyed, View
 from lockstep.ingest import ledger
 from lockstep.live.query import live_of
+from lockstep.reconcile import judge, tell
+from lockstep.reconcile.attribute import Case, attribute, describe
 from lockstep.reconcile.compare import RESULT, compare
-from lockstep.reconcile.frontier import batch_final, live_final, same_position
+from lockstep.reconcile.frontier import Seen, batch_final, live_final, live_place, live_position, live_within
+from lockstep.reconcile.judge import Difference
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from lockstep.settings import Settings
 
 TABLE = "ops.reconciliation"
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,13 @@ class Report:
     """The verdict on one view.
 
     Args:
+        verdict: ``equal``, ``explained`` (all that differs has a named cause) or ``unexplained``.
         until: all windows that ended by then (UTC) are compared; None when no window is closed in both layers yet.
         windows: how many windows this run compared.
         unexplained: how many of them differ without a named cause.
+        causes: by cause, in how many of them it was found.
+        differences: some of the keys that differ, those without a cause first.
+        corrections: how many live rows were corrected by this run.
     """
 
     view: str
@@ -40,6 +48,20 @@ class Report:
     windows: int
     unexplained: int
     sample: str | None = None
+    causes: Mapping[str, int] = field(default_factory=dict)
+    differences: tuple[Difference, ...] = ()
+    corrections: int = 0
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What is compared: the rows of both layers that lie before ``until`` (UTC), and what of the log they come from."""
+
+    until: datetime
+    live: "DataFrame"
+    batch: "DataFrame"
+    done: ledger.Entry
+    seen: Seen
 
 
 def reconcile(
@@ -47,28 +69,57 @@ def reconcile(
 ) -> list[Report]:
     """Compare each view's windows that closed in both layers since the last run, and record one row a window.
 
-    A window that differs is compared again by every run until it no longer does.
+    A window that differs for no known reason, or for one that passes, is compared again by every run until it no longer does.
 
     Args:
         again_since: compare the windows that ended after this instant (UTC) too, although they were compared before.
     """
-    if not lake.exists(settings, TABLE):
-        lake.create(spark, settings, TABLE, RESULT)
     with lease(settings, TABLE, run_id):
+        lake.create(spark, settings, TABLE, RESULT)
+        _widen(spark)
         return [_reconcile(spark, settings, view, run_id, again_since) for view in views]
 
 
-def closed_until(settings: "Settings", view: View) -> datetime | None:
-    """All of the view's rows that ended by then (UTC) are final in both layers; None when none can be.
+def _widen(spark: "SparkSession") -> None:
+    """Add the columns that a table of an earlier release lacks."""
+    known = spark.table(TABLE).columns
+    missing = [column for column in RESULT.split(", ") if column.split()[0] not in known]
+    if missing:
+        spark.sql(f"ALTER TABLE {TABLE} ADD COLUMNS ({', '.join(missing)})")
 
-    An upserted view has no final rows: it is compared as a whole, when both layers have seen the same of the log.
+
+def _ground(spark: "SparkSession", settings: "Settings", view: View) -> Ground | None:
+    """What of the view both layers have closed; None while that is nothing.
+
+    An upserted view has no closed rows: live is taken as it was when it knew no more of the log than gold.
     """
-    if isinstance(view, Keyed) and view.upserts:
-        return datetime.now(UTC) if same_position(settings, view) else None
+    newest = next(lake.commits(settings, gold_of(view)), None)
+    done = ledger.latest(settings, gold_of(view))
+    if newest is None or done is None or not lake.exists(settings, live_of(view)):
+        return None
+    if _upserts(view):
+        seen = live_within(settings, view, done)
+        if seen is None:
+            return None
+        live = lake.read(spark, settings, live_of(view), seen.version)
+        # A new entry may have come between the two looks at the log.
+        batch = lake.read(spark, settings, gold_of(view), max(newest.version, done.version))
+        return Ground(max(seen.at, datetime.fromtimestamp(newest.timestamp / 1000, UTC)), live, batch, done, seen)
     # Positions first, rows later: what arrives in between cannot touch a window that is closed at these positions.
+    place = live_place(settings, view)
+    position = {topic: live_position(place, topic) for topic in (CONTRACTS[s].topic for s in view.streams)}
     passed = [live_final(settings, view), batch_final(settings, view)]
     known = [time for time in passed if time is not None]
-    return min(known) if len(known) == len(passed) else None
+    if len(known) < len(passed):
+        return None
+    now = datetime.now(UTC)
+    seen = Seen(0, now, position, known[0], now)
+    live, batch = (lake.read(spark, settings, table) for table in (live_of(view), gold_of(view)))
+    return Ground(min(known), live, batch, done, seen)
+
+
+def _upserts(view: View) -> bool:
+    return isinstance(view, Keyed) and view.upserts
 
 
 def _closed(view: View, since: datetime, until: datetime) -> "Column":
@@ -83,41 +134,111 @@ def _reconcile(
     spark: "SparkSession", settings: "Settings", view: View, run_id: str, again_since: datetime | None
 ) -> Report:
     before = last(settings, view)
-    since = datetime.fromisoformat(before["until"]) if before else BEGINNING
-    if again_since:
-        since = min(since, again_since)
-    until = closed_until(settings, view)
-    if until is None or until <= since:
-        return Report(view.name, "equal", until, 0, 0)
-    closed = _closed(view, since, until)
-    live = lake.read(spark, settings, live_of(view)).where(closed)
-    batch = lake.read(spark, settings, gold_of(view)).where(closed)
-    results = compare(live, batch, view).withColumns({"run_id": F.lit(run_id), "reconciled_at": F.current_timestamp()})
-    results = results.persist()
+    compared = datetime.fromisoformat(before["until"]) if before else BEGINNING
+    since = min(compared, again_since or compared)
+    ground = _ground(spark, settings, view)
+    if ground is None or ground.until <= since:
+        return Report(view.name, "equal", ground.until if ground else None, 0, 0)
+    closed = _closed(view, since, ground.until)
+    live, batch = ground.live.where(closed), ground.batch.where(closed)
+    windows = compare(live, batch, view).persist()
     try:
-        wrong = F.col("verdict") == "unexplained"
-        total = results.agg(
-            F.count("*").alias("windows"),
-            F.count_if(wrong).alias("unexplained"),
-            F.min(F.when(wrong, F.col("window_start"))).alias("first"),
-            F.min_by("sample", F.when(wrong, F.col("window_start"))).alias("sample"),
-        ).collect()[0]
-        settled = min(until, total["first"].replace(tzinfo=UTC)) if total["first"] else until
+        found = _attributed(spark, settings, view, ground, windows, live, batch)
+        corrected = tell.corrections(spark, settings, view, found, run_id)
+        verdicts = judge.by_window(found)
+        report = _report(view, ground.until, windows, found, verdicts, corrected)
+        held = min((w for w, v in verdicts.items() if v["passing"] or v["verdict"] == "unexplained"), default=None)
+        settled = min(ground.until, held) if held else ground.until
+        new = windows.where((F.col("window_end") > F.lit(compared)) & (F.col("window_start") < F.lit(settled))).count()
         record = {
             "writer": "reconcile",
             "view": view.name,
             "seq": before.get("seq", 0) + 1,
             "until": settled.isoformat(),
             "run_id": run_id,
-            "windows": before.get("windows", 0) + (0 if total["unexplained"] else total["windows"]),
-            "unexplained": total["unexplained"],
-            "sample": total["sample"],
+            "windows": new if _upserts(view) else before.get("windows", 0) + new,
+            "unexplained": report.unexplained,
+            "causes": report.causes,
+            "sample": report.sample,
         }
+        if report.unexplained:
+            text = f"{view.name}: {report.unexplained} of {report.windows} windows differ, such as {report.sample}"
+            first = min(w for w, v in verdicts.items() if v["verdict"] == "unexplained")
+            tell.alert(spark, settings, view, first, text, run_id)
+        results = _results(spark, windows, view, verdicts, run_id)
         lake.append(results, settings, TABLE, ledger.txn(f"{TABLE}/{view.name}", record), record)
     finally:
-        results.unpersist()
-    verdict = "unexplained" if total["unexplained"] else "equal"
-    return Report(view.name, verdict, until, total["windows"], total["unexplained"], total["sample"])
+        windows.unpersist()
+    return report
+
+
+def _attributed(
+    spark: "SparkSession",
+    settings: "Settings",
+    view: View,
+    ground: Ground,
+    windows: "DataFrame",
+    live: "DataFrame",
+    batch: "DataFrame",
+) -> list[Difference]:
+    """Every key that differs, with its causes."""
+    differing = windows.where("keys <> equal").agg(F.min("window_start"), F.max("window_start")).collect()[0]
+    if differing[0] is None:
+        return []
+    if not _upserts(view):
+        column = "at" if isinstance(view, Keyed) else "window_start"
+        inside = F.col(column).between(F.lit(differing[0]), F.lit(differing[1]) + F.expr("INTERVAL 1 MINUTE"))
+        live, batch = live.where(inside), batch.where(inside)
+    return attribute(Case(spark, settings, view, live, batch, ground.done, ground.seen))
+
+
+def _report(
+    view: View,
+    until: datetime,
+    windows: "DataFrame",
+    found: list[Difference],
+    verdicts: Mapping[datetime, Mapping[str, Any]],
+    corrected: int,
+) -> Report:
+    unexplained = sum(v["verdict"] == "unexplained" for v in verdicts.values())
+    causes: dict[str, int] = {}
+    for cause in (cause for v in verdicts.values() for cause in v["causes"]):
+        causes[cause] = causes.get(cause, 0) + 1
+    shown = tuple(describe(found))
+    return Report(
+        view=view.name,
+        verdict="unexplained" if unexplained else "explained" if verdicts else "equal",
+        until=until,
+        windows=windows.count(),
+        unexplained=unexplained,
+        sample=str(shown[0]) if unexplained else None,
+        causes=causes,
+        differences=shown,
+        corrections=corrected,
+    )
+
+
+def _results(
+    spark: "SparkSession",
+    windows: "DataFrame",
+    view: View,
+    verdicts: Mapping[datetime, Mapping[str, Any]],
+    run_id: str,
+) -> "DataFrame":
+    """The rows of the table, in its columns."""
+    rows = [(start, v["verdict"], ", ".join(v["causes"]) or None) for start, v in verdicts.items()]
+    known = spark.createDataFrame(rows, "window_start TIMESTAMP, found STRING, causes STRING")
+    judged = windows.join(F.broadcast(known), "window_start", "left") if rows else windows
+    same = F.col("keys") == F.col("equal")
+    verdict = F.when(same, "equal").otherwise(F.coalesce("found", F.lit("unexplained")) if rows else "unexplained")
+    more = {
+        "view": F.lit(view.name),
+        "verdict": verdict,
+        "run_id": F.lit(run_id),
+        "reconciled_at": F.current_timestamp(),
+        "causes": F.col("causes") if rows else F.lit(None).cast("string"),
+    }
+    return judged.withColumns(more).select(*(column.split()[0] for column in RESULT.split(", ")))
 
 
 def last(settings: "Settings", view: View) -> dict[str, Any]:
