@@ -67,11 +67,12 @@ def cover(ranges: Iterable[Range]) -> list[Range]:
 
 
 def _windows(commits: "Iterable[Commit]") -> str:
-    """The windows in the files that the commits added: at least those that they changed."""
+    """The windows, or of a keyed view the instants, in the files that the commits added: at least those that they changed."""
     files = [stats for commit in commits for stats in commit.files]
-    lows = [stats.get("minValues", {}).get("window_start") for stats in files]
-    highs = [stats.get("maxValues", {}).get("window_start") for stats in files]
-    if None in (*lows, *highs):
-        return "true"
-    # Delta cuts the statistics to milliseconds, so the highest may be just below the value that it stands for.
-    return f"window_start >= timestamp '{min(lows)}' AND window_start < timestamp '{max(highs)}' + INTERVAL 1 SECOND"
+    for column in ("at", "window_start"):
+        lows = [stats.get("minValues", {}).get(column) for stats in files]
+        highs = [stats.get("maxValues", {}).get(column) for stats in files]
+        if None not in (*lows, *highs):
+            # Delta cuts the statistics to milliseconds, so the highest may be just below the value that it stands for.
+            return f"{column} >= timestamp '{min(lows)}' AND {column} < timestamp '{max(highs)}' + INTERVAL 1 SECOND"
+    return "true"

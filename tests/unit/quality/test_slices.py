@@ -66,6 +66,17 @@ def test_gold_is_new_in_the_windows_of_the_added_files(settings: Settings, commi
     )
 
 
+def test_gold_of_a_keyed_view_is_new_at_the_instants_of_the_added_files(settings: Settings, commit: Commit) -> None:
+    lowest = {"at": "2026-11-20T10:05:00.000Z", "window_start": "2026-11-20T09:00:00.000Z"}
+    stats = [{"minValues": lowest, "maxValues": {"at": "2026-11-20T10:09:00.000Z"}}]
+    commit("gold.ad_ctr", 1, ranges((0, 0, 10)), rows=6, stats=stats)
+    found = pending(settings, "gold.ad_ctr", -1)
+    assert found is not None
+    assert found.where == (
+        "at >= timestamp '2026-11-20T10:05:00.000Z' AND at < timestamp '2026-11-20T10:09:00.000Z' + INTERVAL 1 SECOND"
+    )
+
+
 def test_gold_without_statistics_is_looked_at_as_a_whole(settings: Settings, commit: Commit) -> None:
     commit("gold.page_views_per_minute", 1, ranges((0, 0, 10)), rows=6, stats=[{"numRecords": 6}])
     found = pending(settings, "gold.page_views_per_minute", -1)
