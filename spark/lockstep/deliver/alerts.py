@@ -4,7 +4,7 @@ Each alert goes to the topic ``alerts``, and directly to the webhook and the mai
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,9 +46,10 @@ class Alerting:
     overload: Overload = Overload.BUFFER
 
 
-ALERTS: Mapping[str, Alerting] = {
+ALERTS: dict[str, Alerting] = {
     "fraud_alerts": Alerting(id=("payment_id",), key="user_id"),
     "failed_logins": Alerting(id=("event_id",), key="user_id"),
+    "sensor_alerts": Alerting(id=("event_id",), key="sensor_id"),
 }
 
 

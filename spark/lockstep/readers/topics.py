@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def own_topic(settings: "Settings", partitions: int) -> Iterator[str]:
+def own_topic(settings: "Settings", partitions: int, configs: Mapping[str, str] = KEPT) -> Iterator[str]:
     """The name of a topic that exists inside the block only."""
     name = f"readers-{uuid.uuid4().hex[:8]}"
-    create_topics(settings, {name: {"num_partitions": partitions, "configs": KEPT}})
+    create_topics(settings, {name: {"num_partitions": partitions, "configs": dict(configs)}})
     try:
         yield name
     finally:
