@@ -1,0 +1,61 @@
+"""The feed of a customer: price changes of the products that they followed when the price changed.
+
+The table is the cache: a customer's feed is its rows of ``user_id``. ``version`` is the change's place in the source's log
+(``_lsn``); the old price is the one before it there.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from lockstep.definition import Event, Input, Keyed, subscriptions
+from lockstep.definition.states import instant
+
+
+def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+    """A product's price, and its followers."""
+    state = state or subscriptions.nothing() | {"price": None}
+    data = event.data
+    if event.stream == "follows":
+        subscriptions.switch(state, data["user_id"], event.time, data["follows"])
+        return state, []
+    old, new = state["price"], None if data["_deleted"] else data["price"]
+    state["price"] = new
+    if old is None or new is None or old == new:
+        return state, []
+    changed = instant(data["updated_at"])
+    what = {name: data[name] for name in ("product_id", "description")}
+    what |= {"version": data["_lsn"], "changed_at": changed, "old_price": old, "new_price": new}
+    return state, subscriptions.meet(state, changed, what, _tell)
+
+
+def expire(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:
+    """The followers of the moment are known: tell them."""
+    return subscriptions.expire(state, at, _tell)
+
+
+def _tell(users: list[str], change: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"user_id": user} | change for user in users]
+
+
+VIEW = Keyed(
+    name="price_changes_followed",
+    inputs=(
+        Input(
+            "products",
+            "product_id",
+            ("product_id", "description", "price", "updated_at", "_lsn"),
+            time="_committed_at",
+            where="updated_at IS NOT NULL",
+        ),
+        Input("follows", "product_id", ("user_id", "follows")),
+    ),
+    step=step,
+    deadline=subscriptions.deadline,
+    expire=expire,
+    columns=(
+        "user_id STRING, product_id STRING, version BIGINT, changed_at TIMESTAMP, description STRING, "
+        "old_price DECIMAL(12,3), new_price DECIMAL(12,3)"
+    ),
+    key=("user_id", "product_id", "version"),
+    allowed_lateness=timedelta(seconds=10),
+)

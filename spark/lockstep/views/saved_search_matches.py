@@ -1,0 +1,75 @@
+"""Saved searches met with the stream of products: who saved what matches a product that came in, or changed.
+
+The searches are indexed by one word, their longest, which is rarely a common one; a product goes to the words of its description,
+and meets only the searches that wait there. A search matches when all its words are in the description.
+"""
+
+import json
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+from lockstep.definition import Event, Input, Keyed, subscriptions
+from lockstep.definition.states import instant
+
+# Shorter words are not indexed: a search of nothing else matches nothing.
+_WORDS = "filter(split(lower({}), '[^a-z0-9]+'), word -> length(word) >= 3)"
+_LONGEST = f"array_max(transform({_WORDS.format('query')}, word -> struct(length(word) AS size, word))).word"
+
+
+def words(text: str) -> set[str]:
+    """What a text is searched by."""
+    return set(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+    """The searches of one word, and the products that have it."""
+    state = state or subscriptions.nothing() | {"products": {}}
+    data = event.data
+    if event.stream == "saved_searches":
+        subscriptions.switch(state, json.dumps([data["user_id"], data["query"]]), event.time, data["saved"])
+        return state, []
+    product, known = data["product_id"], state["products"].pop(data["product_id"], None)
+    if data["_deleted"]:
+        return state, []
+    now = state["products"][product] = [data["description"], data["price"]]
+    if now == known:
+        return state, []
+    what = {name: data[name] for name in ("product_id", "description", "price")}
+    changed = instant(data["updated_at"])
+    return state, subscriptions.meet(state, changed, what | {"version": data["_lsn"], "changed_at": changed}, _tell)
+
+
+def expire(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:
+    """The searches of the moment are known: match them."""
+    return subscriptions.expire(state, at, _tell)
+
+
+def _tell(saved: list[str], product: dict[str, Any]) -> list[dict[str, Any]]:
+    found = words(product["description"])
+    searches = (json.loads(one) for one in saved)
+    return [{"user_id": user, "query": query} | product for user, query in searches if words(query) <= found]
+
+
+VIEW = Keyed(
+    name="saved_search_matches",
+    inputs=(
+        Input(
+            "products",
+            f"explode({_WORDS.format('description')})",
+            ("product_id", "description", "price", "updated_at", "_lsn"),
+            time="_committed_at",
+            where="updated_at IS NOT NULL AND description IS NOT NULL",
+        ),
+        Input("saved_searches", _LONGEST, ("user_id", "query", "saved")),
+    ),
+    step=step,
+    deadline=subscriptions.deadline,
+    expire=expire,
+    columns=(
+        "user_id STRING, query STRING, product_id STRING, version BIGINT, changed_at TIMESTAMP, description STRING, "
+        "price DECIMAL(12,3)"
+    ),
+    key=("user_id", "query", "product_id", "version"),
+    allowed_lateness=timedelta(seconds=10),
+)
