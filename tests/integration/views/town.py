@@ -27,6 +27,7 @@ POOLS: dict[str, list[Any]] = {
     "ad_id": ["a1", "a2", "a3", None],
     "query": ["red lamp", "blue lamp", "tea cup", "red tea cup", None],
     "product_id": [f"P{n}" for n in range(1, 5)],
+    "description": ["RED LAMP", "BLUE LAMP, LARGE", "RED TEA CUP", "TEA CUP"],
     "endpoint": ["/", "/product", "/cart"],
     "status": [200, 200, 200, 200, 404, 500],
     "success": [True, False],
