@@ -1,0 +1,99 @@
+"""History redone fifty times over the demo's tables, with Airflow at work beside it; twenty backfills in a race with live ingest."""
+
+import os
+import random
+import time
+import uuid
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests import races
+from tests.shop import Shop
+
+from lockstep import lake
+from lockstep.batch.rollup import gold_of, roll_up
+from lockstep.contracts import CONTRACTS
+from lockstep.ingest import ledger
+from lockstep.ingest.bronze import ingest
+from lockstep.kafka import ensure_topics
+from lockstep.refine.silver import refine
+from lockstep.refine.tables import Tables
+from lockstep.replay import run
+from lockstep.replay.digest import digest
+from lockstep.replay.request import parse, readers
+from lockstep.session import connect
+from lockstep.views import VIEWS
+
+REPLAYS = int(os.environ.get("LOCKSTEP_SOAK_REPLAYS", "50"))
+RACES = int(os.environ.get("LOCKSTEP_SOAK_RACES", "20"))
+LAYERS = (["gold"], ["silver", "gold"], ["bronze", "silver", "gold"])
+
+
+@pytest.mark.timeout(7200)
+def test_replays_of_random_intervals_leave_identical_digests(demo, report):
+    settings = demo.settings
+    streams = [c for c in CONTRACTS.values() if ledger.latest(settings, Tables.of(c).log)]
+    with connect(settings, "soak") as spark:
+        before = _digests(spark, settings, streams)
+        for n in range(REPLAYS):
+            seed = random.SystemRandom().randrange(2**32)
+            dice = random.Random(seed)
+            start = demo.today - timedelta(minutes=dice.randrange(5, 4 * 24 * 60))
+            asked = {
+                "reason": f"soak {seed}",
+                "from": start,
+                "to": min(start + timedelta(minutes=dice.randrange(1, 24 * 60)), datetime.now(UTC)),
+                "topics": [c.name for c in dice.sample(streams, dice.randrange(1, 3))],
+                "layers": dice.choice(LAYERS),
+                "approve": "by_rule",
+                "max_changed_percent": 0,
+            }
+            asked["views"] = [view.name for view in readers(asked["topics"])]
+            began = time.monotonic()
+            _redo(spark, settings, parse(asked))
+            same = _digests(spark, settings, streams) == before
+            took = time.monotonic() - began
+            report(f"| replay {n} | {seed} | {'+'.join(asked['layers'])} | {took:.0f} | {asked['topics']} | {same} |")
+            assert same, asked
+
+
+def _redo(spark, settings, request):
+    name = run.identify(request)
+    run.open_(spark, settings, request, "soak", "soak", name)
+    run.compute(spark, settings, name, "soak")
+    run.compare(spark, settings, name, "soak")
+    run.approve(spark, settings, name, "soak", "rule")
+    run.promote(spark, settings, name, "soak")
+
+
+def _digests(spark, settings, streams):
+    tables = [Tables.of(c).log for c in streams] + [c for s in streams if (c := Tables.of(s).current)]
+    tables += [gold_of(view) for view in VIEWS.values() if lake.exists(settings, gold_of(view))]
+    return {table: digest(lake.read(spark, settings, table)) for table in tables}
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("number", range(RACES))
+def test_a_backfill_that_races_with_live_ingest_leaves_no_conflict_and_no_double_row(number, demo, report, monkeypatch):
+    monkeypatch.setattr(ledger, "by_this_code", lambda *_: False)
+    name, settings = f"page_views_{uuid.uuid4().hex[:8]}", demo.settings
+    stream = replace(CONTRACTS["page_views"], name=name, topic=name)
+    view = replace(VIEWS["page_views_per_minute"], name=f"per_minute_{name[-8:]}", input=name)
+    monkeypatch.setitem(CONTRACTS, name, stream)
+    monkeypatch.setitem(VIEWS, view.name, view)
+    ensure_topics(settings, {name: stream})
+    seed = random.SystemRandom().randrange(2**32)
+    began = time.monotonic()
+    with connect(settings, "soak") as spark:
+        shop = Shop(settings, stream)
+        shop.view("first", 0)
+        shop.flush()
+        ingest(spark, settings, stream, "soak")
+        refine(spark, settings, stream, "soak")
+        roll_up(spark, settings, view, "soak")
+        expected = races.race(settings, stream, view, shop, random.Random(seed), rounds=5)
+        expected["10:00", "/"] += 1
+        right = races.shown(spark, view) == expected and not races.doubled(spark, stream, view)
+    report(f"| race {number} | {seed} | - | {time.monotonic() - began:.0f} | {expected.total()} | {right} |")
+    assert right, seed
