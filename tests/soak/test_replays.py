@@ -1,4 +1,4 @@
-"""History redone fifty times over the demo's tables, with Airflow at work beside it; twenty backfills in a race with live ingest."""
+"""History redone fifty times over the demo's tables, with Airflow at work beside it; twenty backfills race with live ingest."""
 
 import os
 import random
@@ -33,7 +33,7 @@ LAYERS = (["gold"], ["silver", "gold"], ["bronze", "silver", "gold"])
 @pytest.mark.timeout(7200)
 def test_replays_of_random_intervals_leave_identical_digests(demo, report):
     settings = demo.settings
-    streams = [c for c in CONTRACTS.values() if ledger.latest(settings, Tables.of(c).log)]
+    streams = [c for c in CONTRACTS.values() if ledger.latest(settings, Tables.of(c).log) and readers([c.name])]
     with connect(settings, "soak") as spark:
         before = _digests(spark, settings, streams)
         for n in range(REPLAYS):
