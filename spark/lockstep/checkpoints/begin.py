@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockstep import lake
+from lockstep.check import ensure
 from lockstep.checkpoints import compatible, generations, lease, savepoints, verify
 from lockstep.checkpoints.files import Checkpoint
 from lockstep.definition import Keyed, View
@@ -32,6 +33,7 @@ def begin(spark: "SparkSession", settings: "Settings", view: View, columns: str)
 
     Raises:
         LeaseHeld: the query runs already.
+        ViewRefused: the view cannot run in one of the layers.
         CheckpointBroken: its checkpoint is not whole, and cannot be made so.
         CheckpointIncompatible: the view has changed in a way that its checkpoint cannot follow.
     """
@@ -45,6 +47,7 @@ def begin(spark: "SparkSession", settings: "Settings", view: View, columns: str)
     now = compatible.fingerprint(settings, view)
     # To try a changed definition takes seconds; most starts are those of the one that ran before.
     if generations.definition(settings, generation) != now:
+        ensure(spark, view)
         compatible.check(spark, settings, view)
         generations.started(settings, generation, now)
     return generation

@@ -1,5 +1,6 @@
 """Go on from a savepoint: the same query again (restore), or a changed one beside it (fork)."""
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lockstep.checkpoints import compatible, generations, savepoints
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
-def restore(settings: "Settings", view: "View", name: str, why: str, by: str) -> int:
+def restore(settings: "Settings", view: "View", name: str, why: str, by: str, run_id: str | None = None) -> int:
     """Let the query's next generation go on from a savepoint, with the table as it was then; return its number.
 
     What has arrived since is read again, so nothing is lost and nothing counted twice.
@@ -22,10 +23,13 @@ def restore(settings: "Settings", view: "View", name: str, why: str, by: str) ->
         Refused, CheckpointBroken: there is no such savepoint, or it is not whole.
     """
     saved = savepoints.load(settings, f"{view.name}/{name}")
-    return generations.advance(settings, view.name, why, by, since=saved.since_time, savepoint=saved.reference)
+    since, reference = saved.since_time, saved.reference
+    return generations.advance(settings, view.name, why, by, since=since, savepoint=reference, run_id=run_id)
 
 
-def fork(spark: "SparkSession", settings: "Settings", old: "View", new: "View", why: str, by: str) -> str:
+def fork(
+    spark: "SparkSession", settings: "Settings", old: "View", new: "View", why: str, by: str, run_id: str | None = None
+) -> str:
     """Let another view's query go on from where this one is, with a copy of its checkpoint and of its table.
 
     Raises:
@@ -46,9 +50,8 @@ def fork(spark: "SparkSession", settings: "Settings", old: "View", new: "View", 
         raise CheckpointIncompatible(
             f"{new.name} cannot go on from the checkpoint of {old.name}: {'; '.join(differences)}. Let it begin by itself."
         )
-    name = f"fork-{new.name}"[:63].rstrip("-_")
-    taken = {one.name for one in savepoints.saved(settings, old.name)}
-    unique = next(n for n in (name, *(f"{name[:59]}-{i}" for i in range(2, 1000))) if n not in taken)
-    saved = savepoints.take(settings, generation, unique, by)
-    number = generations.advance(settings, new.name, why, by, since=saved.since_time, savepoint=saved.reference)
+    name = f"fork-{new.name[:40]}-{datetime.now(UTC):%Y%m%dt%H%M%S}"
+    saved = savepoints.take(settings, generation, name, by)
+    since, reference = saved.since_time, saved.reference
+    number = generations.advance(settings, new.name, why, by, since=since, savepoint=reference, run_id=run_id)
     return f"{new.name}: generation {number} begins beside {old.name}, after its batch {saved.batch}."

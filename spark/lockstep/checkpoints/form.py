@@ -70,8 +70,11 @@ def request(said: Mapping[str, Any]) -> Request:
     return Request(action, VIEWS[query] if query else None, name, to, by, why)
 
 
-def carry_out(settings: "Settings", asked: Request) -> list[str]:
+def carry_out(settings: "Settings", asked: Request, run_id: str | None = None) -> list[str]:
     """Do it, and say what was done, a line for each thing.
+
+    Args:
+        run_id: of the task that asks; when it is run again, it changes nothing more.
 
     Raises:
         LockstepError: it was refused, and why; a request that only looks says what it found before it is raised.
@@ -89,15 +92,16 @@ def carry_out(settings: "Settings", asked: Request) -> list[str]:
             return [str(one) for one in inspection.stores(spark, settings, view)]
         if asked.action == "reset":
             planned = resets.plan(spark, settings, view, asked.to)
-            return [f"{planned}: generation {resets.reset(settings, planned, asked.why, asked.by)} begins."]
+            number = resets.reset(settings, planned, asked.why, asked.by, run_id)
+            return [f"{planned}: generation {number} begins."]
         if asked.action == "fork":
-            return [forks.fork(spark, settings, view, VIEWS[asked.name], asked.why, asked.by)]
+            return [forks.fork(spark, settings, view, VIEWS[asked.name], asked.why, asked.by, run_id)]
     if asked.action == "savepoint":
-        saved = savepoints.take(settings, generations.get(settings, view.name), asked.name, asked.by)
+        saved = savepoints.take(settings, generations.get(settings, view.name), asked.name, asked.by, run_id)
         return [
             f"{saved.reference}: batch {saved.batch} of generation {saved.generation}, {len(saved.files)} files saved."
         ]
-    number = forks.restore(settings, view, asked.name, asked.why, asked.by)
+    number = forks.restore(settings, view, asked.name, asked.why, asked.by, run_id)
     return [f"{view.name}: generation {number} begins, from savepoint {asked.name}."]
 
 

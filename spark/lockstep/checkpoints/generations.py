@@ -26,8 +26,10 @@ CREATE TABLE IF NOT EXISTS live_generations (
     starts         jsonb NOT NULL,
     since          timestamptz,
     savepoint      text,
+    run_id         text,
     begun_at       timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (query, generation)
+    PRIMARY KEY (query, generation),
+    UNIQUE (query, run_id)
 );
 CREATE TABLE IF NOT EXISTS live_definitions (
     query        text PRIMARY KEY,
@@ -101,14 +103,20 @@ def advance(
     starts: Mapping[str, Mapping[int, int]] | None = None,
     since: datetime | None = None,
     savepoint: str | None = None,
+    run_id: str | None = None,
 ) -> int:
-    """Begin the query's next generation, and return its number; whoever runs the query takes it up."""
+    """Begin the query's next generation, and return its number; whoever runs the query takes it up.
+
+    Args:
+        run_id: of the task that asks; when it is run again, it begins no other.
+    """
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(SCHEMA)
         cursor.execute(
-            "INSERT INTO live_generations (query, generation, why, started_by, starts, since, savepoint) "
-            "SELECT %(query)s, before.last + 1, %(why)s, %(by)s, %(starts)s, %(since)s, %(savepoint)s FROM "
-            "(SELECT coalesce(max(generation), 1) AS last FROM live_generations WHERE query = %(query)s) before",
+            "INSERT INTO live_generations (query, generation, why, started_by, starts, since, savepoint, run_id) "
+            "SELECT %(query)s, before.last + 1, %(why)s, %(by)s, %(starts)s, %(since)s, %(savepoint)s, %(run_id)s FROM "
+            "(SELECT coalesce(max(generation), 1) AS last FROM live_generations WHERE query = %(query)s) before "
+            "ON CONFLICT (query, run_id) DO NOTHING",
             {
                 "query": query,
                 "why": why,
@@ -116,6 +124,7 @@ def advance(
                 "starts": json.dumps(starts or {}),
                 "since": since,
                 "savepoint": savepoint,
+                "run_id": run_id,
             },
         )
     return current(settings, query)

@@ -78,9 +78,9 @@ def plan(spark: "SparkSession", settings: "Settings", view: View, to: str) -> Re
     return _checked(settings, view, _starts_at(settings, view, bounds, since), since)
 
 
-def reset(settings: "Settings", planned: Reset, why: str, by: str) -> int:
+def reset(settings: "Settings", planned: Reset, why: str, by: str, run_id: str | None = None) -> int:
     """Begin the planned generation, and return its number. Whoever runs the query clears its table and takes it up."""
-    return generations.advance(settings, planned.query, why, by, planned.starts, planned.since)
+    return generations.advance(settings, planned.query, why, by, planned.starts, planned.since, run_id=run_id)
 
 
 def _time(to: str) -> datetime:

@@ -53,6 +53,7 @@ class Savepoint:
     table_version: int
     taken_at: str
     by: str
+    run_id: str | None
     code_version: str
     files: Mapping[str, str]
 
@@ -65,8 +66,11 @@ class Savepoint:
         return datetime.fromisoformat(self.since) if self.since else None
 
 
-def take(settings: "Settings", generation: "Generation", name: str, by: str) -> Savepoint:
+def take(settings: "Settings", generation: "Generation", name: str, by: str, run_id: str | None = None) -> Savepoint:
     """Copy what the query's last done batch needs, under a name.
+
+    Args:
+        run_id: of the task that asks; when it is run again, it finds its own.
 
     Raises:
         Refused: the name is taken or is no name, or nothing is done yet.
@@ -74,7 +78,10 @@ def take(settings: "Settings", generation: "Generation", name: str, by: str) -> 
     """
     _check_name(name)
     place = _place(settings, f"{generation.query}/{name}")
-    if _manifest(place) is not None:
+    there = _manifest(place)
+    if there is not None and run_id is not None and _savepoint(there).run_id == run_id:
+        return _savepoint(there)
+    if there is not None:
         raise Refused(f"{generation.query} has a savepoint {name} already: choose another name.")
     ready(settings, generation)
     source = Checkpoint(generation.location(settings))
@@ -94,6 +101,7 @@ def take(settings: "Settings", generation: "Generation", name: str, by: str) -> 
         table_version=_version_after(settings, generation, last),
         taken_at=datetime.now(UTC).isoformat(timespec="seconds"),
         by=by,
+        run_id=run_id,
         code_version=code_version(),
         files={path: hashlib.sha256(content).hexdigest() for path, content in copies.items()},
     )

@@ -1,6 +1,6 @@
 """A live query over a stream of its own, which can be run up to what the log holds, again and again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,15 @@ from lockstep.session import connect
 from lockstep.settings import Settings
 from lockstep.views import View
 
-MINUTES = 3
-
 
 @pytest.fixture
-def live(settings: Settings, view: View) -> Callable[[], None]:
+def live(settings: Settings, view: View) -> Callable[..., None]:
     """Run the query until it has taken all that the log holds, and stop it, as the service would."""
 
-    def run() -> None:
+    def run(conf: Mapping[str, str] | None = None) -> None:
         with connect(settings, "live") as spark:
+            for name, value in (conf or {}).items():
+                spark.conf.set(name, value)
             running = query.start(spark, settings, view)
             try:
                 running.processAllAvailable()

@@ -21,6 +21,7 @@ TASKS = {
     "maintain": {"maintain"},
     "replay": {"plan", "shadow", "diff", "who_decides", "by_hand", "by_rule", "answer", "promote", "discard"},
     "replay_undo": {"undo"},
+    "checkpoints": {"carry_out"},
 }
 
 

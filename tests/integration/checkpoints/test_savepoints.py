@@ -1,0 +1,73 @@
+"""Savepoints: what was saved comes back, and what has happened since is counted once more, not twice."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lockstep.checkpoints import forks, generations, savepoints
+from lockstep.checkpoints.errors import CheckpointBroken, Refused
+from lockstep.live import query
+from lockstep.session import connect
+from lockstep.views import VIEWS
+
+SIX = [(f"10:0{minute}", 2) for minute in range(6)]
+
+
+def save(settings, view, name):
+    return savepoints.take(settings, generations.get(settings, view.name), name, "tester")
+
+
+def test_a_savepoint_brings_back_state_and_table_and_what_came_since_is_counted_once(
+    spark, settings, view, shop, minutes, live, counts
+):
+    minutes(range(2))
+    shop.view("half", 125)
+    shop.flush()
+    live()
+    saved = save(settings, view, "two-and-a-half")
+    assert saved.batch == 0
+    with pytest.raises(Refused, match="already"):
+        save(settings, view, "two-and-a-half")
+    shop.view("other-half", 150)
+    shop.flush()
+    minutes(range(3, 6))
+    live()
+    assert counts() == SIX
+    spark.sql(f"UPDATE live.{view.name} SET views = views + 7, page = 'wrong'")
+
+    assert forks.restore(settings, view, "two-and-a-half", "a wrong deployment", "tester") == 2
+    live()
+    assert counts() == SIX, "the half window goes on from its state"
+
+    changed = replace(view, name=f"{view.name}_beside")
+    VIEWS[changed.name] = changed
+    try:
+        said = forks.fork(spark, settings, view, changed, "to compare", "tester")
+        assert "generation 2" in said
+        shop.view("later", 400)
+        shop.flush()
+        with connect(settings, "live") as own:
+            running = query.start(own, settings, changed)
+            running.processAllAvailable()
+            taken = sum(one["numInputRows"] for one in running.recentProgress)
+            running.stop()
+        assert taken == 1, "it reads on where the other was"
+        beside = {(f"{r['window_start']:%H:%M}", r["views"]) for r in spark.table(f"live.{changed.name}").collect()}
+        assert beside == {*SIX, ("10:06", 1)}
+        assert counts() == SIX
+    finally:
+        del VIEWS[changed.name]
+
+
+def test_a_savepoint_that_has_changed_is_not_restored(settings, view, minutes, live):
+    minutes(range(1))
+    live()
+    save(settings, view, "fresh")
+    with pytest.raises(Refused, match="it has: fresh"):
+        forks.restore(settings, view, "other", "a test", "tester")
+    file = next(Path(settings.lake, "_savepoints", view.name, "fresh", "checkpoint", "state").rglob("1.changelog"))
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(CheckpointBroken, match=r"1\.changelog"):
+        forks.restore(settings, view, "fresh", "a test", "tester")
+    assert generations.current(settings, view.name) == 1
