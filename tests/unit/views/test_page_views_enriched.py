@@ -1,5 +1,6 @@
 """page_views_enriched: each view has the user as of its time, whenever the changes of the user were seen."""
 
+import itertools
 from random import Random
 
 from hypothesis import given
@@ -71,3 +72,15 @@ def test_a_change_that_arrives_late_corrects_the_rows_of_its_time_and_no_others(
     assert [row["age"] for row in rows] == [30, 30]
     _, corrected = advance(VIEW, state, events(late), None)
     assert [(row["event_time"], row["age"], row["version"]) for row in corrected] == [(at(300), 31, 9)]
+
+
+def test_keyed_partitions():
+    """user_id % 3 over three partitions: one user, one partition, in order, in whichever order the partitions are read."""
+    sent = [happened("page_views", n, n, user_id=str(n * 7 % 9), page=f"/{n}") for n in range(40)]
+    partitions = [[r for r in sent if int(r.value["user_id"]) % 3 == number] for number in range(3)]
+    of_user = {user: [r.value["page"] for r in sent if r.value["user_id"] == user] for user in map(str, range(9))}
+    for order in itertools.permutations(partitions):
+        rows = batch(VIEW, fed(VIEW, keys, {"users": [], "page_views": [r for part in order for r in part]}, str), END)
+        assert {user: [r["page"] for r in rows if r["user_id"] == user] for user in of_user} == of_user
+    whose = [{r.value["user_id"] for r in partition} for partition in partitions]
+    assert sum(map(len, whose)) == len(set.union(*whose)) == 9
