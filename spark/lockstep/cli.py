@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from lockstep.check import check
 from lockstep.checkpoints import commands as checkpoints
 from lockstep.deliver import commands as alerts
 from lockstep.demo.commands import demo
@@ -21,6 +22,7 @@ app.command()(demo)
 app.command()(simulate)
 app.command()(status)
 app.command()(reconcile)
+app.command()(check)
 ledger.app.command()(lag)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(checkpoints.app, name="checkpoints")

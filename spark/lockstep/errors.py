@@ -1,5 +1,7 @@
 """The refusals of the platform. Each says what happened, where, and what to do."""
 
+from collections.abc import Iterable
+
 
 class LockstepError(Exception):
     """Something that Lockstep refuses to go past by itself."""
@@ -19,6 +21,13 @@ class LedgerBroken(LockstepError):
 
 class UnknownView(LockstepError):
     """No view has that name."""
+
+
+class ViewRefused(LockstepError):
+    """A view cannot run as it is declared."""
+
+    def __init__(self, view: str, problems: Iterable[str]) -> None:
+        super().__init__(f"The view {view} is refused, and nothing of it was started:\n  " + "\n  ".join(problems))
 
 
 class LeaseHeld(LockstepError):

@@ -94,15 +94,20 @@ def tables(settings: "Settings") -> list[str]:
     return sorted(table for table in found if exists(settings, table))
 
 
-def register(spark: "SparkSession", settings: "Settings") -> None:
-    """Make the lake's tables known by name, where the server has just started: its catalog is derived from the lake."""
+def register(spark: "SparkSession", settings: "Settings") -> bool:
+    """Make the lake's tables known by name, where the server has just started: its catalog is derived from the lake.
+
+    Returns:
+        Whether they were not known yet.
+    """
     if spark.catalog.databaseExists(_REGISTERED):
-        return
+        return False
     for layer in LAYERS:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
     for table in tables(settings):
         spark.sql(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION '{path(settings, table)}'")
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {_REGISTERED}")
+    return True
 
 
 def drop(spark: "SparkSession", settings: "Settings", table: str) -> None:

@@ -34,7 +34,11 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
         remote += f";session_id={session_id}"
     spark = SparkSession.builder.remote(remote).create()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    lake.register(spark, settings)
+    if lake.register(spark, settings):
+        from lockstep.batch import late
+        from lockstep.views import VIEWS
+
+        late.define_all(spark, VIEWS.values())
     try:
         yield spark
     finally:

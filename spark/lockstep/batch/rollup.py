@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from lockstep import lake
+from lockstep.batch import late
 from lockstep.batch.compute import gold_columns, interval, result
+from lockstep.check import ensure
 from lockstep.contracts import CONTRACTS
 from lockstep.control import lease
 from lockstep.definition import Keyed, View, Windowed
@@ -67,6 +69,8 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
         if taken is None or not any(size(one.ranges) for one in taken):
             return None
         if done is None:
+            ensure(spark, view)
+            late.define(spark, view)
             lake.create(spark, settings, table, gold_columns(view), properties=PROPERTIES)
         silver = {one.stream: lake.read(spark, settings, one.source.table, one.source.version) for one in taken}
         new = summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken})
@@ -81,7 +85,7 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
             counts=new["counts"],
             sources={one.source.table: one.source.version for one in taken},
             until=until.isoformat() if until else None,
-            **_written(view, span),
+            **written_as(view, span),
         )
         _replace(silver, settings, view, span, record)
         return ledger.latest(settings, table)
@@ -104,7 +108,7 @@ def rebuild(
         silver = {stream: covered(spark, settings, stream, done) for stream in view.streams}
         still = [Range(r.topic, r.topic_id, r.partition, r.end, r.end) for r in done.ranges]
         span = bounded(view, done, start, end)
-        written = _written(view, span)
+        written = written_as(view, span)
         record = ledger.record("rollup", done, run_id, still, mixed=True, counts={}, until=done.until, **written)
         _replace(silver, settings, view, span, record)
         return ledger.latest(settings, table)
@@ -183,7 +187,7 @@ def summary(view: View, rows: "dict[str, DataFrame]") -> dict[str, Any]:
     return {"counts": counts, "first": first, "last": last}
 
 
-def _written(view: View, span: Interval | None) -> dict[str, Any]:
+def written_as(view: View, span: Interval | None) -> dict[str, Any]:
     """What a commit says of the rows that it puts in place: whose definition they follow, and of which interval they are."""
     # Spark hands out naive UTC.
     aware = [(m if m.tzinfo else m.replace(tzinfo=UTC)).isoformat() for m in span] if span else None

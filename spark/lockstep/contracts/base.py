@@ -13,7 +13,8 @@ class Contract:
         name: the table's name in every layer (``bronze.<name>``, ``silver.<name>``).
         topic: the Kafka topic.
         kind: ``events`` (immutable facts) or ``changes`` (Debezium envelopes of one PostgreSQL table).
-        schema: the payload's columns, as Spark DDL. For ``changes``, those of the source table's row.
+        schema: the payload's columns, as Spark DDL, separated by a comma and a blank. For ``changes``, those of the source
+            table's row.
         key: the columns that make the record's key.
         unique_id: the columns that identify one event, or one row of the source table.
         event_time: the column that says when it happened (UTC). For ``changes`` the commit time orders the rows, and
@@ -37,3 +38,9 @@ class Contract:
     remember_duplicates: timedelta = timedelta(days=1)
     max_ahead: timedelta = timedelta(minutes=5)
     partitions: int = 3
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The payload's columns, in order, and their types in Spark's words."""
+        columns = (column.partition(" ") for column in self.schema.split(", "))
+        return {name: kind for name, _, kind in columns}

@@ -1,0 +1,113 @@
+"""What makes a definition impossible, told before anything starts. Pure: what only Spark knows is in :mod:`.trial`."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import timedelta
+from typing import get_args
+
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.keyed import Input, Keyed
+from lockstep.definition.view import Definition, Policy
+from lockstep.definition.windowed import Windowed
+
+NAME = r"[a-z][a-z0-9_]{0,99}"
+ZERO = timedelta(0)
+_WHEN = ("window_start", "window_end")
+# What silver adds to the row of a table.
+_CHANGE = ("_op", "_lsn", "_commit_lsn", "_committed_at", "_deleted")
+
+
+def problems(view: Definition) -> list[str]:
+    """Every reason why the view cannot run as it is declared, each with its fix; empty for a sound one."""
+    found = [*_output(view), *_lateness(view), *_streams(view)]
+    if isinstance(view, Windowed):
+        found += _windowed(view)
+    if isinstance(view, Keyed):
+        found += _keyed(view)
+    return found
+
+
+def _output(view: Definition) -> Iterator[str]:
+    if not re.fullmatch(NAME, view.name):
+        yield f"the name {view.name!r} cannot be a table's: use small letters, digits and underscores"
+    if twice := sorted({name for name in view.names if view.names.count(name) > 1}):
+        yield f"the column {twice[0]} is declared twice: name each column once"
+    if not view.key:
+        yield "it has no key: name the columns that identify a row of its output"
+    also = ("at",) if isinstance(view, Keyed) else ()
+    for name in view.key:
+        if name not in (*view.names, *also):
+            yield f"the key {name} is not one of its columns ({', '.join((*view.names, *also))}): add it, or leave it out"
+
+
+def _lateness(view: Definition) -> Iterator[str]:
+    if not isinstance(view.allowed_lateness, timedelta) or view.allowed_lateness < ZERO:
+        yield (
+            "it has no watermark: set allowed_lateness to how long after it happened a row may arrive, such as "
+            "timedelta(seconds=5)"
+        )
+        return
+    if view.policy not in get_args(Policy):
+        yield f"there is no policy {view.policy!r} for late rows: choose {', '.join(get_args(Policy))}"
+    if view.policy == "correct":
+        if isinstance(view, Keyed):
+            yield "a machine's rows are final, so late rows cannot correct them: choose ignore or side_stream"
+        elif view.correct_within is None or view.correct_within <= view.allowed_lateness:
+            yield "the policy correct needs a second, longer limit: set correct_within above allowed_lateness"
+    elif view.correct_within is not None:
+        yield f"correct_within means nothing under the policy {view.policy}: leave it out, or choose correct"
+
+
+def _streams(view: Definition) -> Iterator[str]:
+    if not view.streams:
+        yield "it reads nothing: name a stream"
+    for name in view.streams:
+        if name not in CONTRACTS:
+            yield f"there is no stream {name}: name one of {', '.join(CONTRACTS)}"
+
+
+def _windowed(view: Windowed) -> Iterator[str]:
+    for name in _WHEN:
+        if f"{name} TIMESTAMP" not in view.columns.split(", "):
+            yield f"its rows must say which window they are of: declare the column {name} TIMESTAMP"
+    if view.key and "window_start" not in view.key:
+        yield "a key has a row in every window: add window_start to the key"
+    if view.size <= ZERO or view.slide <= ZERO:
+        yield "a window must have a length, and the next one must start later: set size and slide above zero"
+    if isinstance(view.allowed_lateness, timedelta) and view.state_kept <= view.limit:
+        yield (
+            f"the engine would forget a window's state after {view.state_kept}, while rows may still count for "
+            f"{view.limit}: set state_kept above that"
+        )
+    contract = CONTRACTS.get(view.input)
+    if contract is None:
+        return
+    if contract.kind == "changes":
+        yield f"{view.input} is a table's changes, which correct each other: read it with a Keyed view"
+    elif view.event_time not in contract.types:
+        yield f"{view.input} has no column {view.event_time}: set event_time to {contract.event_time}"
+
+
+def _keyed(view: Keyed) -> Iterator[str]:
+    for one in view.inputs:
+        yield from _input(one)
+    if view.memory is not None and view.memory <= ZERO:
+        yield "no row depends on nothing: set memory above zero, or leave it out"
+    usual = {field.name: field.default for field in fields(Keyed)}
+    acts, expires = view.deadline is not usual["deadline"], view.expire is not usual["expire"]
+    if acts and not expires:
+        yield "a deadline at which nothing happens would never move on: give expire too"
+    if expires and not acts:
+        yield "expire would never be called: give deadline too"
+
+
+def _input(one: Input) -> Iterator[str]:
+    contract = CONTRACTS.get(one.stream)
+    if contract is None:
+        return
+    known = (*contract.types, *_CHANGE) if one.is_table else contract.types
+    if unknown := [name for name in one.columns if name not in known]:
+        yield f"{one.stream} has no column {unknown[0]}: its columns are {', '.join(known)}"
+    if one.is_table and one.time == "event_time" and "event_time" not in contract.types:
+        yield f"{one.stream} has no event_time: set the input's time to _committed_at, or to a time of the row"

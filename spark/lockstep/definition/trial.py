@@ -1,0 +1,125 @@
+"""What a Spark server says of a view, tried on rows that are made up: it reads no table, and writes none."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.definition import Keyed, View, states
+from lockstep.definition.events import event, events
+from lockstep.definition.keyed import advance, final
+from lockstep.definition.windowed import Windowed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PROVENANCE = {"_topic": "STRING", "_partition": "INT", "_offset": "BIGINT", "_arrival": "TIMESTAMP"}
+CHANGE = {
+    "_op": "STRING",
+    "_lsn": "BIGINT",
+    "_commit_lsn": "BIGINT",
+    "_committed_at": "TIMESTAMP",
+    "_deleted": "BOOLEAN",
+    "_before": "STRING",
+}
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def refusals(spark: "SparkSession", view: View) -> list[str]:
+    """Why the view cannot run in one of the layers, each reason with its fix; empty for one that can.
+
+    Its :func:`~lockstep.definition.check.problems` must have been looked at before. Takes a second or two.
+    """
+    try:
+        return [*(_windowed(spark, view) if isinstance(view, Windowed) else _keyed(spark, view))]
+    except PySparkException as error:
+        return [f"it does not run in batch: {_first_line(error)}"]
+
+
+def _windowed(spark: "SparkSession", view: Windowed) -> Iterator[str]:
+    contract = CONTRACTS[view.input]
+    result = view.transform(samples(spark, contract))
+    yield from _other_columns(spark, view, result)
+    doubled = result.groupBy(*view.key).count().where("count > 1").limit(1).collect()
+    if doubled:
+        key = {name: str(doubled[0][name]) for name in view.key}
+        yield f"its key is not unique: two rows have {key}; add the column to the key by which they differ"
+    try:
+        _try_live(spark, view, contract)
+    except PySparkException as error:
+        yield (
+            f"it does not run as a live query: {_first_line(error)}; use one aggregation over windows, and none of "
+            "row_number, session_window or joins, or make it a Keyed view"
+        )
+
+
+def _other_columns(spark: "SparkSession", view: View, result: "DataFrame") -> Iterator[str]:
+    declared = [f"{f.name} {f.dataType.simpleString()}" for f in spark.createDataFrame([], view.columns).schema]
+    given = [f"{f.name} {f.dataType.simpleString()}" for f in result.schema]
+    if declared != given:
+        yield (
+            f"its function does not give the columns that it declares: it gives {', '.join(given)}; make both the same, in "
+            "the same order"
+        )
+
+
+def _try_live(spark: "SparkSession", view: Windowed, contract: Contract) -> None:
+    """Start it over a source of nothing and into nowhere: Spark refuses what no stream can do before the first row."""
+    nothing = {name: F.lit(None).cast(kind) for name, kind in (contract.types | PROVENANCE).items()}
+    ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    rows = ticks.select(*(column.alias(name) for name, column in nothing.items()), "timestamp").where("false")
+    rows = rows.withColumn(view.event_time, F.col("timestamp")).drop("timestamp")
+    rows = rows.withWatermark(view.event_time, "1 hour").dropDuplicatesWithinWatermark([*contract.unique_id])
+    view.transform(rows).writeStream.format("noop").outputMode("update").start().stop()
+
+
+def _keyed(spark: "SparkSession", view: Keyed) -> Iterator[str]:
+    spark.createDataFrame([], view.columns)
+    found = events(view, {stream: samples(spark, CONTRACTS[stream]) for stream in view.streams})
+    by_key: dict[str, list[Any]] = {}
+    for row in found.collect():
+        by_key.setdefault(row["_key"], []).append(event(row.asDict()))
+    given = []
+    for waiting in by_key.values():
+        state, rows = advance(view, None, sorted(waiting), _START + timedelta(days=3))
+        given += final(view, rows)
+        try:
+            states.dumps(state)
+        except TypeError as error:
+            yield f"it does not run as a live query, which keeps states as JSON: {error}"
+            return
+    if unknown := sorted({name for row in given for name in row} - {"at", *view.names}):
+        yield f"its rows have the columns {', '.join(unknown)}, which it does not declare: declare them or leave them out"
+    keys = Counter(tuple(str(row.get(name)) for name in view.key) for row in given)
+    if keys and (most := keys.most_common(1)[0])[1] > 1:
+        key = dict(zip(view.key, most[0], strict=True))
+        yield f"its key is not unique: two rows have {key}; add the column to the key by which they differ"
+
+
+def samples(spark: "SparkSession", contract: Contract) -> "DataFrame":
+    """Rows of a stream's log that differ from the first in one column each, within one minute."""
+    kinds = contract.types | PROVENANCE | (CHANGE if contract.kind == "changes" else {})
+    first = {name: _value(name, kind, 0) for name, kind in kinds.items()}
+    rows = [first] + [first | {name: _value(name, kind, 1)} for name, kind in kinds.items()]
+    alone = {"_offset", "_lsn", "_commit_lsn", *contract.unique_id} & kinds.keys()
+    for number, row in enumerate(rows):
+        row |= {name: str(number) for name in alone if kinds[name] != "TIMESTAMP"}
+    casts = [F.col(name).cast(kind).alias(name) for name, kind in kinds.items()]
+    texts = ", ".join(f"{name} STRING" for name in kinds)
+    return spark.createDataFrame([[row[name] for name in kinds] for row in rows], texts).select(*casts)
+
+
+def _value(name: str, kind: str, number: int) -> str:
+    if kind == "TIMESTAMP":
+        return (_START + timedelta(seconds=number)).isoformat()
+    if kind == "BOOLEAN":
+        return "true" if number else "false"
+    return str(number + 1) if kind != "STRING" else f"{name}-{number}"
+
+
+def _first_line(error: PySparkException) -> str:
+    return str(error).strip().partition("\n")[0]
