@@ -13,12 +13,13 @@ from lockstep.errors import LockstepError
 from lockstep.quality import outcomes
 from lockstep.quality.outcomes import Outcome
 from lockstep.quality.slices import Slice, pending
-from lockstep.quality.suites import load, personal_columns
+from lockstep.quality.suites import gated, load, personal_columns
 
 if TYPE_CHECKING:
+    from great_expectations.core import ExpectationSuiteValidationResult
     from great_expectations.datasource.fluent.interfaces import Batch
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.settings import Settings
 
@@ -71,19 +72,34 @@ def validate(spark: "SparkSession", settings: "Settings", part: Slice) -> Outcom
     suite = load(part.table)
     batch = batch_of(settings, part.table, lake.read(spark, settings, part.table).where(part.where))
     result = run(batch, suite, "BOOLEAN_ONLY")
-    failed = [r.expectation_config for r in result.results if not r.success]
     store(settings, part.table, result)
     return Outcome(
         table=part.table,
         suite=suite["name"],
         success=bool(result.success),
         checks=len(result.results),
-        failed=tuple(reason for config in failed if config for reason in _details(batch, suite, config)),
+        failed=tuple(_reasons(batch, suite, result)),
         rows=part.rows,
         slice=part.where,
         version=part.version,
         checked_at=datetime.now(UTC),
     )
+
+
+def failures(settings: "Settings", table: str, rows: "DataFrame") -> list[str]:
+    """What the suite of ``layer.name`` says against rows that may become its own; nothing where it has no suite."""
+    if table not in gated():
+        return []
+    from lockstep.quality.engine import batch_of, run
+
+    suite = load(table)
+    batch = batch_of(settings, f"rows for {table}", rows)
+    return _reasons(batch, suite, run(batch, suite, "BOOLEAN_ONLY"))
+
+
+def _reasons(batch: "Batch", suite: dict[str, Any], result: "ExpectationSuiteValidationResult") -> list[str]:
+    failed = [r.expectation_config for r in result.results if not r.success]
+    return [reason for config in failed if config for reason in _details(batch, suite, config)]
 
 
 def _details(batch: "Batch", suite: dict[str, Any], failed: "ExpectationConfiguration") -> list[str]:

@@ -216,3 +216,6 @@ def _show_diff(replay: Replay) -> None:
     for name, found in tables.items():
         for sample in found["samples"]:
             console.print(f"  {name} {sample}", markup=False)
+    for name, failed in replay.stages["compared"]["checks"].items():
+        for reason in failed:
+            console.print(f"  {name} fails its suite: {reason}", markup=False)

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.batch.compute import interval, result
-from lockstep.batch.rollup import bounded, covered, gold_of, summary
+from lockstep.batch.rollup import bounded, covered, gold_of, summary, written_as
 from lockstep.contracts import CONTRACTS
 from lockstep.control import advance, control, lease
 from lockstep.crashpoint import crashpoint
@@ -231,8 +231,11 @@ def _commit_gold(
     table = gold_of(view)
     done = current(settings, table)
     sources = {log: version(settings, log) for log in _logs(view)}
-    times = [moment.isoformat() for moment in span]
-    record = _record(replay, stage, "rollup", done, run_id, counts=dict(counts), interval=times, sources=sources)
+    written = written_as(view, span)
+    if stage == "undo":
+        # Whose rows they are now is told by what wrote them before: not by today's definition, at any rate.
+        written["definition"] = f"before {replay.id}"
+    record = _record(replay, stage, "rollup", done, run_id, counts=dict(counts), sources=sources, **written)
     lake.replace(rows, settings, table, interval(view, *span), ledger.txn(table, record), record)
     ledger.committed(settings, table, record)
 
@@ -323,7 +326,7 @@ def _undo_gold(
 ) -> int:
     """Returns how many windows stay as they are now."""
     table = gold_of(view)
-    low, high = (datetime.fromisoformat(moment) for moment in commit.record["interval"])
+    low, high = (datetime.fromisoformat(moment) for moment in commit.record["span"])
     where = interval(view, low, high)
     before, then, now = (
         lake.read(spark, settings, table, at).where(where) for at in (commit.version - 1, commit.version, None)
@@ -352,8 +355,8 @@ def _check_newest(settings: "Settings", replay: Replay, table: str, commit: "Com
 
 
 def _overlap(one: "Mapping[str, Any]", other: "Mapping[str, Any]") -> bool:
-    if "interval" in one and "interval" in other:
-        (low, high), (start, end) = ([datetime.fromisoformat(m) for m in r["interval"]] for r in (one, other))
+    if "span" in one and "span" in other:
+        (low, high), (start, end) = ([datetime.fromisoformat(m) for m in r["span"]] for r in (one, other))
         return low < end and start < high
     spans = {r["partition"]: (r["start"], r["end"]) for r in one.get("replayed", ())}
     return any(

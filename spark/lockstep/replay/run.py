@@ -16,6 +16,7 @@ from lockstep.control import lease
 from lockstep.crashpoint import crashpoint
 from lockstep.ingest import ledger
 from lockstep.ingest.bronze import ingest
+from lockstep.quality.gate import failures
 from lockstep.refine.silver import refine
 from lockstep.refine.tables import Tables
 from lockstep.replay import diff as differences
@@ -25,7 +26,7 @@ from lockstep.replay.plan import Part, Plan
 from lockstep.replay.plan import plan as resolve
 from lockstep.replay.record import Replay, find
 from lockstep.replay.request import Refused, Request, readers
-from lockstep.replay.tables import shadows
+from lockstep.replay.tables import shadow_of, shadows, written
 from lockstep.version import code_version
 from lockstep.views import VIEWS
 
@@ -101,7 +102,12 @@ def compare(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
             _needs(found, "shadowed", "shadow")
             tables = differences.diff(spark, settings, found.plan, replay, found.stages["shadowed"])
             changed, windows = differences.changes(tables)
-            detail = {"tables": tables, "windows": windows, "changed": changed}
+            detail = {
+                "tables": tables,
+                "windows": windows,
+                "changed": changed,
+                "checks": _check(spark, settings, found),
+            }
             record.write(spark, settings, replay, "compared", run_id, found.by, found.request, detail)
         if found.request.dry_run and found.is_open:
             _discard(spark, settings, found, run_id, found.by, "a dry run")
@@ -128,9 +134,11 @@ def check_rule(request: Request, compared: Mapping[str, Any]) -> None:
     """Hold the diff against the rule of the request. Pure.
 
     Raises:
-        Refused: too much would change.
+        Refused: too much would change, or a suite does not hold.
     """
     changed, windows = compared["changed"], compared["windows"]
+    for table, failed in compared["checks"].items():
+        raise Refused(f"{table} would not be as its suite expects: {failed[0]}. Correct it, and discard this replay.")
     percent = 100 * changed / windows if windows else 0.0
     if percent > request.max_changed_percent:
         raise Refused(
@@ -214,6 +222,17 @@ def _discard(spark: "SparkSession", settings: "Settings", found: Replay, run_id:
     record.write(spark, settings, found.id, "discarded", run_id, by, found.request, {"why": why})
     lock.release(settings, found.id)
     _drop_shadows(spark, settings, found.id)
+
+
+def _check(spark: "SparkSession", settings: "Settings", found: Replay) -> dict[str, list[str]]:
+    """By table, what its suite says against the shadow; only those that it says anything against."""
+    shadowed = {table: shadow_of(table, found.id) for table in written(found.plan)}
+    checks = {
+        table: failures(settings, table, lake.read(spark, settings, shadow))
+        for table, shadow in shadowed.items()
+        if not table.startswith("bronze.")
+    }
+    return {table: failed for table, failed in checks.items() if failed}
 
 
 def _open(settings: "Settings", replay: str) -> Replay:

@@ -17,7 +17,10 @@ def diff_as_markdown(replay: str, compared: Mapping[str, Any]) -> str:
     samples = [
         f"- `{name}` {_code(sample)}" for name, found in compared["tables"].items() for sample in found["samples"]
     ]
-    return "\n".join([*head, *table, *([""] if samples else []), *samples])
+    failed = [
+        f"- `{name}` fails its suite: {_code(reason)}" for name, rs in compared["checks"].items() for reason in rs
+    ]
+    return "\n".join([*head, *table, "", *samples, *failed])
 
 
 def _code(text: str) -> str:
