@@ -1,0 +1,46 @@
+"""Orders paid in the last eight minutes, by country: one row whenever the number changes.
+
+The answer at any moment is the row before it: ``max_by(orders, struct(at, orders))`` of those with ``at <= moment``. The window
+is ``(moment - 8 min, moment]``, aligned to nothing.
+"""
+
+from datetime import datetime, timedelta
+
+from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.keyed import Row, State
+
+WINDOW = timedelta(minutes=8)
+
+
+def step(state: State, event: Event) -> tuple[State, list[Row]]:
+    """The state is the country, and the times of its orders in the window, oldest first."""
+    country = event.data["country"] or "unknown"
+    times = [*(state["times"] if state else []), event.time]
+    return {"country": country, "times": times}, [{"country": country, "orders": len(times)}]
+
+
+def deadline(state: State) -> datetime:
+    """When the oldest order leaves the window."""
+    oldest: datetime = state["times"][0]
+    return oldest + WINDOW
+
+
+def expire(state: State, at: datetime) -> tuple[State, list[Row]]:
+    """Orders of one instant leave the window together."""
+    times = [time for time in state["times"] if time + WINDOW > at]
+    left = state | {"times": times} if times else None
+    return left, [{"country": state["country"], "orders": len(times)}]
+
+
+VIEW = Keyed(
+    name="orders_in_eight_minutes",
+    columns="country STRING, orders BIGINT",
+    # Orders of one instant give a row each.
+    key=("at", "country", "orders"),
+    allowed_lateness=timedelta(seconds=30),
+    inputs=(Input("payments", "coalesce(country, 'unknown')", ("country",)),),
+    step=step,
+    deadline=deadline,
+    expire=expire,
+    memory=WINDOW,
+)

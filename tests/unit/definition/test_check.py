@@ -1,0 +1,83 @@
+"""A view that cannot run is refused by name, with the reason and the fix, before anything starts."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from lockstep.definition import Input
+from lockstep.definition.check import problems
+from lockstep.errors import ViewRefused
+from lockstep.views import VIEWS, chosen
+
+WINDOWED = VIEWS["page_views_per_minute"]
+KEYED = VIEWS["orders_in_eight_minutes"]
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=list(VIEWS))
+def test_every_view_of_ours_is_sound(view):
+    assert problems(view) == []
+
+
+BAD = {
+    "the key is not one of its columns": (
+        replace(WINDOWED, key=("window_start", "url")),
+        "the key url is not one of its columns (window_start, window_end, page, views): add it, or leave it out",
+    ),
+    "it has no key": (replace(WINDOWED, key=()), "it has no key"),
+    "its watermark is missing": (replace(WINDOWED, allowed_lateness=None), "it has no watermark: set allowed_lateness"),
+    "its watermark runs backwards": (replace(WINDOWED, allowed_lateness=-SECOND), "it has no watermark"),
+    "nobody knows its policy": (replace(WINDOWED, policy="drop"), "choose ignore, correct, side_stream"),
+    "it corrects without a limit": (replace(WINDOWED, policy="correct"), "set correct_within above allowed_lateness"),
+    "its second limit is the shorter one": (
+        replace(WINDOWED, policy="correct", correct_within=SECOND),
+        "set correct_within above allowed_lateness",
+    ),
+    "it has a second limit for nothing": (
+        replace(WINDOWED, correct_within=timedelta(1)),
+        "leave it out, or choose correct",
+    ),
+    "final rows cannot be corrected": (
+        replace(KEYED, policy="correct", correct_within=timedelta(1)),
+        "choose ignore or side_stream",
+    ),
+    "its stream does not exist": (replace(WINDOWED, input="page_vues"), "there is no stream page_vues: name one of"),
+    "its time does not exist": (replace(WINDOWED, event_time="when"), "set event_time to event_time"),
+    "windows over a table's changes": (replace(WINDOWED, input="orders"), "read it with a Keyed view"),
+    "its rows do not say their window": (replace(WINDOWED, columns="page STRING"), "declare the column window_start"),
+    "one row for all windows": (replace(WINDOWED, key=("page",)), "add window_start to the key"),
+    "its windows are empty": (replace(WINDOWED, size=timedelta(0)), "set size and slide above zero"),
+    "its state is dropped while rows still count": (
+        replace(WINDOWED, policy="correct", correct_within=timedelta(hours=3)),
+        "set state_kept above that",
+    ),
+    "its name cannot be a table's": (replace(WINDOWED, name="x; DROP TABLE y"), "use small letters"),
+    "a column is declared twice": (replace(WINDOWED, columns=f"{WINDOWED.columns}, page STRING"), "declared twice"),
+    "it reads nothing": (replace(KEYED, inputs=()), "it reads nothing"),
+    "it reads a column that is not there": (
+        replace(KEYED, inputs=(Input("payments", "country", ("cuntry",)),)),
+        "payments has no column cuntry",
+    ),
+    "a change without a time": (
+        replace(KEYED, inputs=(Input("users", "user_id", ("name",)),)),
+        "set the input's time to _committed_at",
+    ),
+    "a deadline at which nothing happens": (
+        replace(KEYED, expire=type(KEYED).__dataclass_fields__["expire"].default),
+        "give expire too",
+    ),
+    "it depends on nothing": (replace(KEYED, memory=timedelta(0)), "set memory above zero"),
+}
+
+
+@pytest.mark.parametrize(("view", "reason"), BAD.values(), ids=list(BAD))
+def test_a_view_is_refused_when(view, reason):
+    assert any(reason in problem for problem in problems(view)), problems(view)
+
+
+def test_what_cannot_run_is_not_among_the_views_that_are_started(monkeypatch):
+    monkeypatch.setitem(VIEWS, "bad", replace(WINDOWED, name="bad", key=("url",)))
+    assert WINDOWED in chosen("page_views_per_minute")
+    with pytest.raises(ViewRefused, match="The view bad is refused, and nothing of it was started:\n  the key url"):
+        chosen("page_views_per_minute, bad")
