@@ -73,8 +73,8 @@ def _prepare(spark: "SparkSession", settings: "Settings", view: View, columns: s
     record = {"writer": "generation", "generation": generation.number, "why": generation.why, "by": generation.by}
     txn = Txn(f"generation:{generation.table}", generation.number)
     if generation.savepoint:
-        saved = savepoints.load(settings, generation.savepoint)
-        rows = lake.read(spark, settings, saved.table, saved.table_version)
+        savepoints.load(settings, generation.savepoint)
+        rows = savepoints.rows(spark, settings, generation.savepoint)
         lake.overwrite(rows, settings, generation.table, txn, record)
         savepoints.unpack(settings, generation.savepoint, generation.location(settings))
     elif lake.exists(settings, generation.table):

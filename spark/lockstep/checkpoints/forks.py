@@ -51,7 +51,7 @@ def fork(
             f"{new.name} cannot go on from the checkpoint of {old.name}: {'; '.join(differences)}. Let it begin by itself."
         )
     name = f"fork-{new.name[:40]}-{datetime.now(UTC):%Y%m%dt%H%M%S}"
-    saved = savepoints.take(settings, generation, name, by)
+    saved = savepoints.take(spark, settings, generation, name, by)
     since, reference = saved.since_time, saved.reference
     number = generations.advance(settings, new.name, why, by, since=since, savepoint=reference, run_id=run_id)
     return f"{new.name}: generation {number} begins beside {old.name}, after its batch {saved.batch}."

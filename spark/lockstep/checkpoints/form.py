@@ -94,13 +94,14 @@ def carry_out(settings: "Settings", asked: Request, run_id: str | None = None) -
             planned = resets.plan(spark, settings, view, asked.to)
             number = resets.reset(settings, planned, asked.why, asked.by, run_id)
             return [f"{planned}: generation {number} begins."]
+        if asked.action == "savepoint":
+            generation = generations.get(settings, view.name)
+            saved = savepoints.take(spark, settings, generation, asked.name, asked.by, run_id)
+            return [
+                f"{saved.reference}: batch {saved.batch} of generation {saved.generation}, {len(saved.files)} files saved."
+            ]
         if asked.action == "fork":
             return [forks.fork(spark, settings, view, VIEWS[asked.name], asked.why, asked.by, run_id)]
-    if asked.action == "savepoint":
-        saved = savepoints.take(settings, generations.get(settings, view.name), asked.name, asked.by, run_id)
-        return [
-            f"{saved.reference}: batch {saved.batch} of generation {saved.generation}, {len(saved.files)} files saved."
-        ]
     number = forks.restore(settings, view, asked.name, asked.why, asked.by, run_id)
     return [f"{view.name}: generation {number} begins, from savepoint {asked.name}."]
 

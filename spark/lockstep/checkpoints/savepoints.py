@@ -1,7 +1,8 @@
-"""Savepoints: a named copy of what a query had done after one batch, with a SHA-256 for each file and the table's version.
+"""Savepoints: a named copy of what a query had done after one batch, and of its table's rows then, with a SHA-256 of each file.
 
-``<lake>/_savepoints/<query>/<name>/`` holds ``manifest.json`` and, below ``checkpoint/``, the files. Spark never changes a
-file of a done batch, so the copy is consistent while the query runs.
+``<lake>/_savepoints/<query>/<name>/`` holds ``manifest.json``, ``checkpoint/`` and ``rows/`` (Parquet): all of it, so that
+nothing else has to be kept for its sake. Spark never changes a file of a done batch, so the copy is consistent while the
+query runs.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from lockstep.checkpoints.verify import operator, operators, put_back, ready
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.checkpoints.generations import Generation
     from lockstep.settings import Settings
@@ -39,8 +40,8 @@ class Savepoint:
         batch: the last batch that it covers.
         offsets: per topic and partition, where it goes on.
         since: rows before this instant (ISO, UTC) were not written by its generation.
-        table, table_version: the live table's rows after the batch.
-        files: SHA-256 (hex) by path below the checkpoint.
+        table_version: the version of the live table whose rows it has.
+        files: SHA-256 (hex) by path below the savepoint.
     """
 
     query: str
@@ -49,7 +50,6 @@ class Savepoint:
     batch: int
     offsets: Mapping[str, Mapping[int, int]]
     since: str | None
-    table: str
     table_version: int
     taken_at: str
     by: str
@@ -66,8 +66,10 @@ class Savepoint:
         return datetime.fromisoformat(self.since) if self.since else None
 
 
-def take(settings: "Settings", generation: "Generation", name: str, by: str, run_id: str | None = None) -> Savepoint:
-    """Copy what the query's last done batch needs, under a name.
+def take(
+    spark: "SparkSession", settings: "Settings", generation: "Generation", name: str, by: str, run_id: str | None = None
+) -> Savepoint:
+    """Copy what the query's last done batch needs, and the rows that the table had after it, under a name.
 
     Args:
         run_id: of the task that asks; when it is run again, it finds its own.
@@ -88,8 +90,12 @@ def take(settings: "Settings", generation: "Generation", name: str, by: str, run
     last, copies = _copies(source)
     if last is None:
         raise Refused(f"{generation.query} has no batch that is done yet: there is nothing to save.")
+    _clear(place)
     for path, content in copies.items():
         put_back(Checkpoint(f"{place}/checkpoint"), path, content)
+    version = _version_after(settings, generation, last)
+    held = lake.read(spark, settings, generation.table, version).coalesce(1)
+    held.write.mode("overwrite").parquet(f"{place}/rows")
     saved = Savepoint(
         query=generation.query,
         name=name,
@@ -97,13 +103,12 @@ def take(settings: "Settings", generation: "Generation", name: str, by: str, run
         batch=last,
         offsets=source.batch(last).offsets,
         since=generation.since.isoformat() if generation.since else None,
-        table=generation.table,
-        table_version=_version_after(settings, generation, last),
+        table_version=version,
         taken_at=datetime.now(UTC).isoformat(timespec="seconds"),
         by=by,
         run_id=run_id,
         code_version=code_version(),
-        files={path: hashlib.sha256(content).hexdigest() for path, content in copies.items()},
+        files=_digests(Checkpoint(place)),
     )
     # Last: a savepoint is one when it has its manifest.
     put_back(Checkpoint(place), "manifest.json", json.dumps(asdict(saved), indent=1).encode())
@@ -167,7 +172,7 @@ def load(settings: "Settings", reference: str) -> Savepoint:
         names = ", ".join(one.name for one in saved(settings, query)) or "none"
         raise Refused(f"{query} has no savepoint {name}; it has: {names}.")
     found = _savepoint(text)
-    held = Checkpoint(f"{place}/checkpoint")
+    held = Checkpoint(place)
     for path, sha256 in found.files.items():
         try:
             same = hashlib.sha256(held.read(path)).hexdigest() == sha256
@@ -187,7 +192,7 @@ def unpack(settings: "Settings", reference: str, to: str) -> Savepoint:
     held, fresh = Checkpoint(f"{_place(settings, reference)}/checkpoint"), Checkpoint(to)
     if "metadata" in fresh.files():
         return saved
-    for path in saved.files:
+    for path in held.files():
         if path != "metadata":
             put_back(fresh, path, held.read(path))
     # Last, because it says that all is there. With an id of its own: Spark takes queries of one id for one query.
@@ -195,6 +200,11 @@ def unpack(settings: "Settings", reference: str, to: str) -> Savepoint:
     uuid = f"{own_id[:8]}-{own_id[8:12]}-4{own_id[13:16]}-a{own_id[17:20]}-{own_id[20:32]}"
     put_back(fresh, "metadata", json.dumps({"id": uuid}).encode())
     return saved
+
+
+def rows(spark: "SparkSession", settings: "Settings", reference: str) -> "DataFrame":
+    """The rows that a savepoint's table had."""
+    return spark.read.parquet(f"{_place(settings, reference)}/rows")
 
 
 def saved(settings: "Settings", query: str) -> list[Savepoint]:
@@ -205,11 +215,15 @@ def saved(settings: "Settings", query: str) -> list[Savepoint]:
     return sorted((_savepoint(text) for text in texts if text), key=lambda one: one.taken_at)
 
 
-def pinned(settings: "Settings") -> "Iterator[Savepoint]":
-    """All savepoints: each needs its version of its live table, so nothing of that may be vacuumed."""
-    filesystem, root = fs.FileSystem.from_uri(_root(settings))
-    for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
-        yield from saved(settings, info.base_name)
+def _clear(place: str) -> None:
+    """Remove what an attempt has left that never got its manifest."""
+    filesystem, root = fs.FileSystem.from_uri(place)
+    if filesystem.get_file_info(root).type != fs.FileType.NotFound:
+        filesystem.delete_dir(root)
+
+
+def _digests(place: Checkpoint) -> dict[str, str]:
+    return {path: hashlib.sha256(place.read(path)).hexdigest() for path in place.files() if path != "manifest.json"}
 
 
 def _savepoint(text: str) -> Savepoint:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyarrow import fs
+
 from lockstep import lake
 from lockstep.checkpoints import journal
 from lockstep.checkpoints.checksums import fits, hadoop_crc, snapshot
@@ -92,7 +94,18 @@ def put_back(checkpoint: Checkpoint, path: str, body: bytes) -> None:
 def verify(settings: "Settings", generation: "Generation") -> list[Problem]:
     """Everything that is wrong with a generation's checkpoint; empty for one that has not begun."""
     checkpoint = Checkpoint(generation.location(settings))
-    return list(problems(checkpoint, journal.known(settings, generation), _written(settings, generation)))
+    found = list(problems(checkpoint, journal.known(settings, generation), _written(settings, generation)))
+    later = [n for n in _generations(generation.location(settings).rpartition("/")[0]) if n > generation.number]
+    return found + [
+        Problem(f"../{n}", "is a later generation, of which the control database does not know") for n in later
+    ]
+
+
+def _generations(location: str) -> list[int]:
+    """The generations of a query that have a directory."""
+    filesystem, root = fs.FileSystem.from_uri(location)
+    infos = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    return sorted(int(info.base_name) for info in infos if info.base_name.isdigit())
 
 
 def _written(settings: "Settings", generation: "Generation") -> int | None:

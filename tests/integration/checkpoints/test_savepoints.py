@@ -14,8 +14,8 @@ from lockstep.views import VIEWS
 SIX = [(f"10:0{minute}", 2) for minute in range(6)]
 
 
-def save(settings, view, name):
-    return savepoints.take(settings, generations.get(settings, view.name), name, "tester")
+def save(spark, settings, view, name):
+    return savepoints.take(spark, settings, generations.get(settings, view.name), name, "tester")
 
 
 def test_a_savepoint_brings_back_state_and_table_and_what_came_since_is_counted_once(
@@ -25,10 +25,10 @@ def test_a_savepoint_brings_back_state_and_table_and_what_came_since_is_counted_
     shop.view("half", 125)
     shop.flush()
     live()
-    saved = save(settings, view, "two-and-a-half")
+    saved = save(spark, settings, view, "two-and-a-half")
     assert saved.batch == 0
     with pytest.raises(Refused, match="already"):
-        save(settings, view, "two-and-a-half")
+        save(spark, settings, view, "two-and-a-half")
     shop.view("other-half", 150)
     shop.flush()
     minutes(range(3, 6))
@@ -60,10 +60,10 @@ def test_a_savepoint_brings_back_state_and_table_and_what_came_since_is_counted_
         del VIEWS[changed.name]
 
 
-def test_a_savepoint_that_has_changed_is_not_restored(settings, view, minutes, live):
+def test_a_savepoint_that_has_changed_is_not_restored(spark, settings, view, minutes, live):
     minutes(range(1))
     live()
-    save(settings, view, "fresh")
+    save(spark, settings, view, "fresh")
     with pytest.raises(Refused, match="it has: fresh"):
         forks.restore(settings, view, "other", "a test", "tester")
     file = next(Path(settings.lake, "_savepoints", view.name, "fresh", "checkpoint", "state").rglob("1.changelog"))

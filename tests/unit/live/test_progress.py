@@ -1,0 +1,40 @@
+"""What a query says of itself, out of Spark's own words."""
+
+from datetime import UTC, datetime
+
+from lockstep.live.progress import parse
+
+SAID = {
+    "batchId": 7,
+    "timestamp": "2026-11-21T09:00:00.250Z",
+    "processedRowsPerSecond": 12.5,
+    "durationMs": {"triggerExecution": 800, "addBatch": 600},
+    "eventTime": {"watermark": "2026-11-21T06:59:00.000Z"},
+    "stateOperators": [
+        {"numRowsTotal": 5, "memoryUsedBytes": 100, "numRowsDroppedByWatermark": 0},
+        {"numRowsTotal": 6, "memoryUsedBytes": 200, "numRowsDroppedByWatermark": 1},
+    ],
+    "sources": [
+        {"numInputRows": 10, "endOffset": {"views": {"0": 5, "1": 6}}, "latestOffset": {"views": {"0": 9, "1": 6}}},
+        {"numInputRows": 3, "endOffset": '{"clicks":{"0":1}}', "latestOffset": '{"clicks":{"0":2}}'},
+    ],
+}
+
+
+def test_progress_is_summed_over_sources_and_operators():
+    found = parse("a", 2, SAID, 0, None)
+    assert (found.query, found.generation, found.batch, found.batch_ms) == ("a", 2, 7, 800)
+    assert (found.input_rows, found.rows_per_second, found.lag) == (13, 12.5, 5)
+    assert (found.state_rows, found.state_bytes, found.dropped_rows) == (11, 300, 1)
+    assert found.at == datetime(2026, 11, 21, 9, 0, 0, 250_000, UTC)
+    assert found.watermark == datetime(2026, 11, 21, 6, 59, tzinfo=UTC)
+
+
+def test_before_the_first_event_there_is_no_watermark():
+    assert parse("a", 1, SAID | {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}, 0, None).watermark is None
+    assert parse("a", 1, SAID | {"eventTime": {}}, 0, None).watermark is None
+
+
+def test_a_query_that_does_not_run_says_why():
+    found = parse("a", 1, None, 3, "no topic views yet")
+    assert (found.batch, found.failures, found.error) == (None, 3, "no topic views yet")
