@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lockstep import settings
 from lockstep.control import control
 from lockstep.deliver import outbox
-from lockstep.deliver.direct import DirectSink, Overload, ToReceiver, deliver
+from lockstep.deliver.direct import DirectSink, Outlet, Overload, ToReceiver, deliver
 from lockstep.deliver.mail import Mail
 from lockstep.deliver.sink import ID, Delivery, TopicSink
 from lockstep.deliver.topic import ToTopic
@@ -81,7 +81,10 @@ class Alerts:
 
 def receivers(config: "Settings", view: str, alerting: Alerting) -> list[DirectSink]:
     """The view's direct sinks: those whose receiver the settings name."""
-    named = {"webhook": (Webhook, config.webhook_url), "mail": (Mail, config.mail_server)}
+    named: dict[str, tuple[Callable[[Settings], Outlet], str]] = {
+        "webhook": (Webhook, config.webhook_url),
+        "mail": (Mail, config.mail_server),
+    }
     return [
         DirectSink(f"{view}.{kind}", outlet, alerting.overload, PATIENCE_SECONDS)
         for kind, (outlet, address) in named.items()

@@ -50,7 +50,7 @@ def existing_bounds(settings: "Settings", topics: list[str]) -> dict[str, Bounds
     with closing(admin(settings)) as client, closing(consumer(settings)) as reader:
         described = {t["name"]: t for t in client.describe_topics(topics) if t["partitions"]}
         resources = [ConfigResource(ConfigResourceType.TOPIC, t) for t in described]
-        configs = client.describe_configs(resources)["topic"] if described else {}
+        configs = client.describe_configs(resources, config_filter="all")["topic"] if described else {}
         partitions = [TopicPartition(t, p["partition_index"]) for t, d in described.items() for p in d["partitions"]]
         checked_at = int(time.time() * 1000)
         first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # The broker's smallest: after so long without a heartbeat a member counts as dead, and its partitions are given to others.
 SESSION_SECONDS = 6
+# How soon a member sees that a topic has come or has grown; until then it may stand idle, for 5 minutes by default.
+METADATA_SECONDS = 2
 
 
 class Member(AsyncConsumerRebalanceListener):  # type: ignore[misc]
@@ -47,6 +49,7 @@ class Member(AsyncConsumerRebalanceListener):  # type: ignore[misc]
             config,
             group_id=group,
             auto_offset_reset="earliest",
+            metadata_max_age_ms=METADATA_SECONDS * 1000,
             session_timeout_ms=SESSION_SECONDS * 1000,
             heartbeat_interval_ms=SESSION_SECONDS * 1000 // 4,
         )

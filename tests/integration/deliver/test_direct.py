@@ -142,7 +142,7 @@ def test_what_a_killed_sender_repeats_has_the_key_of_the_first(web):
     assert web.ids == ["a0", "a1", "a1"]
 
 
-def test_idempotent_an_email_sent_twice_arrives_once(mailbox):
+def test_an_email_is_one_message_with_its_key_and_is_not_sent_twice(mailbox):
     own = sink(outlet=Mail)
     assert ToReceiver(own)(ALERTS[:1], 0) == Outcome(sent=1)
     assert ToReceiver(own)(ALERTS[:1], 0) == Outcome(repeated=1)
