@@ -81,10 +81,11 @@ def played(settings: Settings, contracts: dict[str, Contract], wanted: list[str]
 @pytest.fixture(scope="package")
 def live(played: Town) -> dict[str, Any]:
     """By view, the last progress of its live query, which has taken all that the log holds."""
-    return {name: _run(played.settings, view) for name, view in played.views.items()}
+    return {name: run(played.settings, view) for name, view in played.views.items()}
 
 
-def _run(settings: Settings, view: View) -> Any:
+def run(settings: Settings, view: View) -> Any:
+    """The view's live query over all that the log holds; its last progress."""
     # A MERGE takes its transaction id from the session, so each query has its own.
     with connect(settings, "live") as spark:
         running = query.start(spark, settings, view)
