@@ -72,11 +72,12 @@ def run_until_killed(stream: str, crash_at: str, *arguments: str) -> None:
 
 
 def main() -> None:
-    """Drain a stream, look after its tables, or keep its view live; without one of the defences if so told."""
+    """Drain a stream, look after its tables, replay its view or keep it live; without one of the defences if so told."""
     parser = argparse.ArgumentParser()
     parser.add_argument("stream")
     parser.add_argument("--maintain", action="store_true")
     parser.add_argument("--live", action="store_true")
+    parser.add_argument("--replay", help="the name of the replay")
     parser.add_argument("--without", choices=defences.SWITCHES)
     parser.add_argument("--stall", help="reading waits until a file of this name and .go is there")
     given: Any = parser.parse_args()
@@ -94,6 +95,8 @@ def main() -> None:
         lake.tables = lambda _: [f"bronze.{stream.name}"]
         with connect(settings, "crash") as spark:
             maintain(spark, settings, "task")
+    elif given.replay:
+        flow.replay(settings, view, given.replay)
     elif given.live:
         service.main()
     else:

@@ -17,13 +17,15 @@ from typing import Any
 from deltalake import DeltaTable
 from tenacity import Retrying, stop_after_attempt, wait_fixed
 from tests.e2e import oracle
-from tests.shop import Shop
+from tests.shop import START, Shop
 
 from lockstep import lake
 from lockstep.batch.rollup import roll_up
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
+from lockstep.replay import run
+from lockstep.replay.request import parse
 from lockstep.session import connect
 from lockstep.settings import Settings
 from lockstep.views import VIEWS, View
@@ -55,6 +57,18 @@ def drain(settings: Settings, stream: Contract, view: View, run_id: str) -> int:
 def recover(settings: Settings, stream: Contract, view: View) -> None:
     """What the scheduler does after a crash, and nothing more: it runs the tasks again, three times if need be."""
     Retrying(stop=stop_after_attempt(4), wait=wait_fixed(1), reraise=True)(drain, settings, stream, view, "retry")
+
+
+def replay(settings: Settings, view: View, name: str) -> None:
+    """Replay the view's first hour, from whatever stage it is in."""
+    hour = {"from": START.isoformat(), "to": START.replace(hour=START.hour + 1).isoformat()}
+    wanted = parse({"reason": "a crash test", "views": [view.name]} | hour)
+    with connect(settings, "crash") as spark:
+        run.open_(spark, settings, wanted, "tester", "run", name)
+        run.compute(spark, settings, name, "run")
+        run.compare(spark, settings, name, "run")
+        run.approve(spark, settings, name, "run", "tester")
+        run.promote(spark, settings, name, "run")
 
 
 class Traffic(Shop):
