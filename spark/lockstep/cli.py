@@ -13,6 +13,7 @@ from lockstep.ingest import commands as ledger
 from lockstep.readers import commands as readers
 from lockstep.reconcile.commands import reconcile
 from lockstep.replay import commands as replay
+from lockstep.serving.commands import serving
 from lockstep.simulate.commands import simulate
 from lockstep.stack import commands as stack
 from lockstep.status.commands import lag, status
@@ -22,6 +23,7 @@ app.command()(demo)
 app.command()(simulate)
 app.command()(status)
 app.command()(reconcile)
+app.command()(serving)
 app.command()(check)
 ledger.app.command()(lag)
 app.add_typer(ledger.app, name="ledger")

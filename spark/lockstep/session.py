@@ -36,9 +36,11 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     if lake.register(spark, settings):
         from lockstep.batch import late
+        from lockstep.serving import merged
         from lockstep.views import VIEWS
 
         late.define_all(spark, VIEWS.values())
+        merged.publish(spark, settings, VIEWS.values())
     try:
         yield spark
     finally:

@@ -71,7 +71,7 @@ def roll_up(run_id: str) -> dict[str, int]:
 def gate(layer: str, run_id: str) -> dict[str, int]:
     """Hold what is new in a layer (``silver`` or ``gold``) against its suites; checks made by table.
 
-    The data docs are built again when anything was looked at.
+    The data docs are built again when anything was looked at; readers of the merged answers follow a gold that has passed.
     """
     from lockstep.quality.gate import gate as work
     from lockstep.quality.gate import is_open
@@ -84,9 +84,17 @@ def gate(layer: str, run_id: str) -> dict[str, int]:
     try:
         with connect(settings, "gate") as spark:
             outcomes = work(spark, settings, tables, run_id)
+            if layer == "gold":
+                _publish(spark, settings)
     finally:
         _data_docs(settings)
     return {outcome.table: outcome.checks for outcome in outcomes}
+
+
+def _publish(spark: "SparkSession", settings: "Settings") -> None:
+    from lockstep.serving.merged import publish
+
+    publish(spark, settings, chosen(settings.views))
 
 
 def _data_docs(settings: "Settings") -> None:
@@ -193,6 +201,7 @@ def reconcile(run_id: str) -> dict[str, str]:
     settings = configuration.load()
     with connect(settings, "reconcile") as spark:
         reports = work(spark, settings, chosen(settings.views), run_id)
+        _publish(spark, settings)
     wrong = [f"{r.view}: {r.unexplained} of {r.windows} windows, such as {r.sample}" for r in reports if r.unexplained]
     if wrong:
         raise StepFailed("Live and batch differ, and no cause is known:\n  " + "\n  ".join(wrong))

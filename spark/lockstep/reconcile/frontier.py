@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 def batch_final(settings: "Settings", view: View) -> datetime | None:
     """The instant (UTC) before which gold is final, or None while nothing is."""
     done = ledger.latest(settings, gold_of(view))
-    if done is None:
-        return None
+    return final_at(settings, view, done) if done else None
+
+
+def final_at(settings: "Settings", view: View, done: ledger.Entry) -> datetime | None:
+    """The instant (UTC) before which gold was final at an entry of its ledger, or None if nothing was."""
     if isinstance(view, Keyed):
         return datetime.fromisoformat(done.until) if done.until else None
     return _passed(settings, view, lambda topic: {r.partition: r.end for r in done.ranges if r.topic == topic})

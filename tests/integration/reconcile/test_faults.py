@@ -1,0 +1,183 @@
+"""A table of faults, each in a minute of its own: every one is found and named, and no other minute is blamed."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.integration.reconcile.test_lambda import _pretend_the_query_is_done
+from tests.shop import START, Shop
+
+from lockstep import lake
+from lockstep.batch.rollup import gold_of, roll_up
+from lockstep.contracts import CONTRACTS
+from lockstep.ingest.bronze import ingest
+from lockstep.kafka import ensure_topics
+from lockstep.reconcile import judge
+from lockstep.reconcile.report import junit
+from lockstep.reconcile.run import reconcile
+from lockstep.refine.silver import refine
+from lockstep.replay.lock import claim, release
+from lockstep.session import connect
+from lockstep.version import definition_version
+from lockstep.views import VIEWS
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is done to a minute's rows, and how it must be reported."""
+
+    does: str
+    kind: str
+    verdict: str = "unexplained"
+    causes: str | None = None
+    corrected: bool = True
+
+
+WHOLE = "window_start = {minute}"
+HOME = f"{WHOLE} AND page = '/'"
+FAULTS = {
+    "nothing": Fault("", "equal", "equal", corrected=False),
+    "a live row dropped": Fault(f"DELETE FROM {{live}} WHERE {HOME}", "only_batch"),
+    "a live row doubled": Fault(f"INSERT INTO {{live}} SELECT * FROM {{live}} WHERE {HOME}", "doubled"),
+    "a live row changed": Fault(f"UPDATE {{live}} SET views = 9 WHERE {HOME}", "changed"),
+    "a window missing live": Fault(f"DELETE FROM {{live}} WHERE {WHOLE}", "only_batch"),
+    "a batch row dropped": Fault(f"DELETE FROM {{gold}} WHERE {HOME}", "only_live", corrected=False),
+    "a window missing in batch": Fault(f"DELETE FROM {{gold}} WHERE {WHOLE}", "only_live", corrected=False),
+    "a late row counted": Fault(f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", judge.LATE),
+    "a duplicate counted": Fault(
+        f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", judge.DUPLICATE
+    ),
+    "a quarantined row counted": Fault(
+        f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", judge.QUARANTINED
+    ),
+    "another definition live": Fault(
+        f"UPDATE {{live}} SET views = 7, _updated_at = now() WHERE {HOME}", "changed", "explained", judge.OTHER_CODE
+    ),
+    "a replay at work": Fault(
+        f"UPDATE {{live}} SET views = 8 WHERE {HOME}", "changed", "explained", judge.REPLAY, corrected=False
+    ),
+}
+METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def minute_of(fault: str) -> int:
+    return list(FAULTS).index(fault)
+
+
+@pytest.fixture(scope="module")
+def found(settings) -> Iterator[Any]:
+    """Both layers agree on every minute; then each fault is done to its minute, and the layers are compared again."""
+    name = f"page_views_{uuid.uuid4().hex[:8]}"
+    contract = CONTRACTS[name] = replace(CONTRACTS["page_views"], name=name, topic=name)
+    view = replace(VIEWS["page_views_per_minute"], name=f"faults_{name[-8:]}", input=name)
+    ensure_topics(settings, {name: contract})
+    with connect(settings, "test") as spark:
+        _play(Shop(settings, contract))
+        ingest(spark, settings, contract, "run")
+        refine(spark, settings, contract, "run")
+        roll_up(spark, settings, view, "run")
+        spark.conf.set(METADATA, json.dumps({"writer": "live", "definition": definition_version(view)}))
+        spark.sql(
+            f"CREATE TABLE live.{view.name} USING delta LOCATION '{lake.path(settings, f'live.{view.name}')}' "
+            f"AS SELECT *, current_timestamp() AS _updated_at FROM gold.{view.name}"
+        )
+        spark.conf.unset(METADATA)
+        _pretend_the_query_is_done(settings, contract, view)
+        before = reconcile(spark, settings, [view], "before")[0]
+        for fault in FAULTS:
+            _do(spark, view, fault)
+        replaying = START + timedelta(minutes=minute_of("a replay at work"))
+        claim(settings, f"replay-{name}", {gold_of(view): (replaying, replaying + timedelta(minutes=1))})
+        after = reconcile(spark, settings, [view], "after", again_since=START)[0]
+        release(settings, f"replay-{name}")
+        again = reconcile(spark, settings, [view], "again")[0]
+        rows = {
+            table: [
+                row
+                for row in spark.table(table).collect()
+                if view.name in (row.asDict().get("view"), row.asDict().get("subject"))
+            ]
+            for table in ("ops.reconciliation", "ops.corrections", "ops.alerts")
+        }
+    yield SimpleNamespace(before=before, after=after, again=again, rows=rows, view=view)
+    del CONTRACTS[name]
+
+
+def _play(shop: Shop) -> None:
+    """Every minute of two pages: the front page seen twice, another once."""
+    for n, fault in enumerate(FAULTS):
+        second = n * 60
+        for event, page in {"a": "/", "b": "/", "c": "/about"}.items():
+            shop.view(f"{event}{n}", second + 10, page=page)
+        if fault == "a late row counted":
+            shop.view(f"late{n}", second + 10, arrives_after=30)
+        if fault == "a duplicate counted":
+            shop.view(f"a{n}", second + 10, arrives_after=2)
+        if fault == "a quarantined row counted":
+            shop.view(f"ahead{n}", second + 10, arrives_after=-400)
+    shop.heartbeat(len(FAULTS) * 60 + 600)
+    shop.flush()
+
+
+def _do(spark: Any, view: Any, fault: str) -> None:
+    minute = START + timedelta(minutes=minute_of(fault))
+    names = {"live": f"live.{view.name}", "gold": f"gold.{view.name}", "minute": f"TIMESTAMP '{minute:%F %T}'"}
+    if fault == "another definition live":
+        spark.conf.set(METADATA, json.dumps({"writer": "live", "definition": "another"}))
+    if FAULTS[fault].does:
+        spark.sql(FAULTS[fault].does.format(**names))
+    spark.conf.unset(METADATA)
+
+
+def of(found: Any, table: str, fault: str, **wanted: str) -> list[Any]:
+    start = (START + timedelta(minutes=minute_of(fault))).replace(tzinfo=None)
+    rows = [row for row in found.rows[table] if row["window_start"] == start]
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def test_before_the_faults_both_layers_agree(found):
+    assert (found.before.verdict, found.before.windows) == ("equal", len(FAULTS))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_found_and_named(found, fault):
+    (row,) = of(found, "ops.reconciliation", fault, run_id="after")
+    expected = FAULTS[fault]
+    assert (row["verdict"], row["causes"]) == (expected.verdict, expected.causes)
+    assert row[expected.kind] >= 1
+    assert row["keys"] == row["equal"] + (row["keys"] if "window missing" in fault else expected.kind != "equal")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_live_row_that_was_wrong_is_corrected_once_and_a_batch_row_is_not(found, fault):
+    corrections = of(found, "ops.corrections", fault)
+    assert bool(corrections) == FAULTS[fault].corrected
+    keys = [row["key"] for row in corrections]
+    assert len(keys) == len(set(keys)), "the second run must not tell it again"
+    assert all('"views":2' in row["batch"] or '"views":1' in row["batch"] for row in corrections)
+
+
+def test_what_nobody_can_explain_raises_one_alert_and_stays_until_it_is_repaired(found):
+    unexplained = [fault for fault, f in FAULTS.items() if f.verdict == "unexplained"]
+    assert (found.after.verdict, found.after.unexplained) == ("unexplained", len(unexplained))
+    assert found.again.unexplained == len(unexplained) + 1, "the replay is over, and excuses nothing any more"
+    (alert,) = found.rows["ops.alerts"]
+    assert alert["kind"] == "unexplained difference"
+    assert "no known cause" in alert["text"]
+
+
+def test_junit_has_a_failure_for_each_key_without_a_cause(found):
+    failures = [case.get("name") for case in junit([found.after]).iter("testcase") if case.find("failure") is not None]
+    assert len(failures) == 1 + sum(not d.explained for d in found.after.differences)
+    assert found.after.causes == {
+        judge.LATE: 1,
+        judge.DUPLICATE: 1,
+        judge.QUARANTINED: 1,
+        judge.OTHER_CODE: 1,
+        judge.REPLAY: 1,
+    }

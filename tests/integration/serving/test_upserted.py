@@ -1,0 +1,111 @@
+"""A view over tables: compared although both layers never stand at the same offset, and answered from the one that knows more."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from lockstep.batch.rollup import roll_up
+from lockstep.contracts import CONTRACTS
+from lockstep.definition import View
+from lockstep.ingest.bronze import ingest
+from lockstep.kafka import confluent_config, ensure_topics
+from lockstep.live import query
+from lockstep.reconcile import judge
+from lockstep.reconcile.run import reconcile
+from lockstep.refine.silver import refine
+from lockstep.serving.merged import publish
+from lockstep.session import connect
+from lockstep.settings import Settings
+from lockstep.views import VIEWS
+
+AT = datetime(2026, 11, 10, 10, tzinfo=UTC)
+
+
+@dataclass
+class Desk:
+    """Customers and their orders, as Debezium tells them, and both layers of the view over them."""
+
+    spark: Any
+    settings: Settings
+    view: View
+    lsn: int = 0
+
+    def customer(self, user_id: str, name: str) -> None:
+        row = {"user_id": user_id, "name": name, "age": 30, "updated_at": AT.isoformat()}
+        self._send("users", user_id, row)
+
+    def order(self, order_id: str, user_id: str, amount: str) -> None:
+        row = {"order_id": order_id, "user_id": user_id, "kind": "sale", "ordered_at": AT.isoformat(), "amount": amount}
+        self._send("orders", order_id, row)
+
+    def _send(self, stream: str, key: str, row: dict[str, Any]) -> None:
+        self.lsn += 1
+        source = {"lsn": self.lsn, "ts_ms": int(AT.timestamp() * 1000), "sequence": f'["{self.lsn}","{self.lsn}"]'}
+        envelope = {"before": None, "after": row, "op": "u", "source": source}
+        producer = Producer(confluent_config(self.settings) | {"log_level": 0})
+        producer.produce(CONTRACTS[stream].topic, json.dumps(envelope).encode(), key.encode())
+        assert producer.flush(30) == 0
+
+    def batch(self) -> None:
+        for stream in ("users", "orders"):
+            ingest(self.spark, self.settings, CONTRACTS[stream], "run")
+            refine(self.spark, self.settings, CONTRACTS[stream], "run")
+        roll_up(self.spark, self.settings, self.view, "run")
+
+    def live(self) -> None:
+        with connect(self.settings, "live") as own:
+            running = query.start(own, self.settings, self.view)
+            running.processAllAvailable()
+            running.stop()
+
+    def verdict(self) -> tuple[str, set[str]]:
+        (report,) = reconcile(self.spark, self.settings, [self.view], "run")
+        return report.verdict, set(report.causes)
+
+    def amounts(self) -> dict[str, tuple[str, str]]:
+        publish(self.spark, self.settings, [self.view])
+        rows = self.spark.table(f"serving.{self.view.name}").collect()
+        assert len(rows) == len({row["order_id"] for row in rows})
+        assert not any(row["_final"] for row in rows), "what a table says today is never final"
+        return {row["order_id"]: (str(row["amount"]), row["_layer"]) for row in rows}
+
+
+@pytest.fixture
+def desk(spark: Any, settings: Settings) -> Iterator[Desk]:
+    suffix, before = uuid.uuid4().hex[:8], {name: CONTRACTS[name] for name in ("users", "orders")}
+    own = {n: replace(c, name=f"{n}_{suffix}", topic=f"{c.topic}_{suffix}") for n, c in before.items()}
+    CONTRACTS.update(own)
+    ensure_topics(settings, own)
+    yield Desk(spark, settings, replace(VIEWS["orders_with_customer"], name=f"desk_{suffix}"))
+    CONTRACTS.update(before)
+
+
+def test_the_layers_are_compared_where_they_know_the_same_and_answered_where_more_is_known(desk):
+    desk.customer("u1", "Alice")
+    desk.order("1", "u1", "100.000")
+    desk.order("2", "u1", "200.000")
+    desk.batch()
+    desk.live()
+    assert desk.verdict() == ("equal", set())
+    assert desk.amounts() == {"1": ("100.000", "batch"), "2": ("200.000", "batch")}
+
+    desk.order("1", "u1", "101.000")
+    desk.live()
+    assert desk.verdict() == ("equal", set()), "live is ahead: it is compared as it was"
+    assert desk.amounts() == {"1": ("101.000", "live"), "2": ("200.000", "batch")}
+
+    desk.order("3", "u1", "300.000")
+    desk.batch()
+    assert desk.verdict() == ("explained", {judge.NOT_YET_SEEN}), "batch is ahead"
+    assert desk.amounts() == {"1": ("101.000", "batch"), "2": ("200.000", "batch"), "3": ("300.000", "batch")}
+
+    desk.live()
+    assert desk.verdict() == ("equal", set())
+    desk.spark.sql(f"UPDATE live.{desk.view.name} SET amount = 999 WHERE order_id = '2'")
+    assert desk.verdict() == ("unexplained", set())
