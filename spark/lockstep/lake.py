@@ -112,12 +112,12 @@ def register(spark: "SparkSession", settings: "Settings") -> bool:
 
 def drop(spark: "SparkSession", settings: "Settings", table: str) -> None:
     """Remove the table, its files and its log; nothing happens where there is none."""
-    layer, _, _ = table.partition(".")
-    if spark.catalog.databaseExists(layer):
-        spark.sql(f"DROP TABLE IF EXISTS {table}")
     filesystem, root = fs.FileSystem.from_uri(path(settings, table))
-    if filesystem.get_file_info(root).type == fs.FileType.Directory:
-        filesystem.delete_dir(root)
+    if filesystem.get_file_info(root).type != fs.FileType.Directory:
+        return
+    if spark.catalog.databaseExists(table.partition(".")[0]):
+        spark.sql(f"DROP TABLE IF EXISTS {table}")
+    filesystem.delete_dir(root)
 
 
 def exists(settings: "Settings", table: str) -> bool:

@@ -105,14 +105,18 @@ def _keep(settings: "Settings", windows: "DataFrame", table: str, replay: str) -
 
 
 def _summary(rows: "DataFrame") -> dict[str, Any]:
-    verdicts = {row["verdict"]: row["count"] for row in rows.groupBy("verdict").count().collect()}
-    keys = rows.agg(
-        *(F.coalesce(F.sum(c), F.lit(0)).alias(c) for c in ("equal", "changed", "added", "removed"))
-    ).collect()
-    differing = rows.where("verdict <> 'equal'").orderBy("window_start").limit(SAMPLES).collect()
-    samples = [f"{r['window_start']:%F %T}: {r['verdict']}, such as {r['sample']}" for r in differing]
-    counts = {name: verdicts.get(name, 0) for name in ("equal", "changed", "added", "removed")}
-    return {"windows": sum(counts.values()), **counts, "keys": keys[0].asDict(), "samples": samples}
+    kinds = ("equal", "changed", "added", "removed")
+    found = rows.agg(
+        *(F.count_if(F.col("verdict") == kind).alias(f"windows_{kind}") for kind in kinds),
+        *(F.coalesce(F.sum(kind), F.lit(0)).alias(kind) for kind in kinds),
+    ).collect()[0]
+    counts = {kind: found[f"windows_{kind}"] for kind in kinds}
+    windows = sum(counts.values())
+    samples = []
+    if windows > counts["equal"]:
+        differing = rows.where("verdict <> 'equal'").orderBy("window_start").limit(SAMPLES).collect()
+        samples = [f"{r['window_start']:%F %T}: {r['verdict']}, such as {r['sample']}" for r in differing]
+    return {"windows": windows, **counts, "keys": {kind: found[kind] for kind in kinds}, "samples": samples}
 
 
 def span_of(shadow: "Mapping[str, Any]") -> Any:

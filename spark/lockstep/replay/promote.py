@@ -54,7 +54,7 @@ def promote(spark: "SparkSession", settings: "Settings", replay: Replay, run_id:
     with ExitStack() as held:
         for table in tables:
             held.enter_context(lease(settings, table, run_id))
-        manifest.hold(spark, settings, replay.id, {table: version(settings, table) for table in tables})
+        _hold(spark, settings, replay, tables)
         for part in plan.parts:
             if holes := made["holes"].get(part.stream, {}).get("ranges"):
                 _promote_bronze(spark, settings, replay, part, [Range(**r) for r in holes], run_id)
@@ -87,7 +87,7 @@ def undo(spark: "SparkSession", settings: "Settings", replay: Replay, run_id: st
     with ExitStack() as held:
         for table in promoted:
             held.enter_context(lease(settings, table, run_id))
-        manifest.hold(spark, settings, replay.id, {table: version(settings, table) for table in promoted})
+        _hold(spark, settings, replay, list(promoted))
         for table, commit in promoted.items():
             if "undo" in own(settings, table, replay.id, replay.opened_at):
                 continue
@@ -99,6 +99,12 @@ def undo(spark: "SparkSession", settings: "Settings", replay: Replay, run_id: st
         versions = {table: commit.version for table, commit in _commits(settings, replay, "undo").items()}
         manifest.publish(spark, settings, replay.id, versions)
     return {"versions": versions, "kept": kept}
+
+
+def _hold(spark: "SparkSession", settings: "Settings", replay: Replay, tables: list[str]) -> None:
+    """Keep readers at what they see until all tables are done; one table alone is never seen half."""
+    if len(tables) > 1:
+        manifest.hold(spark, settings, replay.id, {table: version(settings, table) for table in tables})
 
 
 def has_begun(settings: "Settings", replay: Replay) -> bool:

@@ -12,7 +12,6 @@ from lockstep.ingest import ledger
 from lockstep.replay import lock, run
 from lockstep.replay.digest import digest
 from lockstep.replay.request import Refused
-from lockstep.serving import manifest
 from lockstep.views import VIEWS
 
 
@@ -49,12 +48,21 @@ def test_a_changed_definition_is_promoted_for_its_interval_alone_and_undone(
         *((f"10:0{m}", "/cart") for m in range(4)),
         ("11:00", "/"),
     ], "the window outside of the interval is as it was"
-    assert manifest.published(settings) == {}
+    assert [t for t in lake.tables(settings) if replay.id in t] == [], "shadows do not stay"
+    version = _version(settings, gold)
+    assert run.promote(spark, settings, replay.id, "again") == {"versions": {gold: version}}
 
-    assert run.undo(spark, settings, replay.id, "run", "tester")["kept"] == {view.name: 0}
+    undone = run.undo(spark, settings, replay.id, "run", "tester")
+    assert undone["kept"] == {view.name: 0}
+    assert run.undo(spark, settings, replay.id, "again", "tester") == undone
+    assert _version(settings, gold) == version + 1, "each is one commit, however often it is run"
     assert digest(spark.table(gold)) == before
     assert ledger.latest(settings, gold).totals["counted"] == 13
     assert roll_up(spark, settings, view, "run") is None
+
+
+def _version(settings, table):
+    return next(lake.commits(settings, table)).version
 
 
 def test_what_arrives_meanwhile_is_caught_up_and_survives_the_undo(
@@ -83,22 +91,6 @@ def counts(rows):
     return {(f"{r['window_start']:%H:%M}", r["page"]): r["views"] for r in rows}
 
 
-def test_every_stage_can_be_run_again(spark, settings, stream, view, shop, redone, batch, asked):
-    play(shop)
-    batch()
-    replay = redone(asked())
-    gold = f"gold.{view.name}"
-    after, version = digest(spark.table(gold)), next(lake.commits(settings, gold)).version
-    assert run.compute(spark, settings, replay.id, "again") if replay.is_open else True
-    assert run.promote(spark, settings, replay.id, "again") == replay.stages["promoted"]
-    assert run.undo(spark, settings, replay.id, "again", "tester") == run.undo(
-        spark, settings, replay.id, "again", "tester"
-    )
-    assert digest(spark.table(gold)) == after
-    assert next(lake.commits(settings, gold)).version == version + 1, "the undo is one commit, however often it is run"
-    assert [t for t in lake.tables(settings) if replay.id in t] == [], "shadows do not stay"
-
-
 def test_a_replay_that_waits_excludes_others_and_backfills_by_name(
     spark, settings, stream, view, shop, redone, batch, asked
 ):
@@ -125,7 +117,9 @@ def test_a_replay_that_waits_excludes_others_and_backfills_by_name(
         run.promote(spark, settings, waiting.id, "run")
 
 
-def test_a_rule_that_does_not_hold_promotes_nothing(spark, settings, stream, view, shop, redone, batch, asked):
+def test_neither_a_rule_that_does_not_hold_nor_a_dry_run_changes_anything(
+    spark, settings, stream, view, shop, rows, redone, batch, asked
+):
     play(shop)
     batch()
     before = digest(spark.table(f"gold.{view.name}"))
@@ -135,21 +129,10 @@ def test_a_rule_that_does_not_hold_promotes_nothing(spark, settings, stream, vie
         run.approve(spark, settings, replay.id, "run", "rule")
     with pytest.raises(Refused, match="not approved"):
         run.promote(spark, settings, replay.id, "run")
-    assert digest(spark.table(f"gold.{view.name}")) == before
     run.discard(spark, settings, replay.id, "run", "tester")
-
-
-def test_a_dry_run_leaves_nothing_but_its_record(spark, settings, stream, view, shop, rows, redone, batch, asked):
-    play(shop)
-    batch()
-    replay = redone(asked(dry_run=True), until="compared")
-    assert replay.state == "discarded"
-    assert [t for t in lake.tables(settings) if replay.id in t] == []
-    assert {r["stage"] for r in rows("ops.replays") if r["replay"] == replay.id} == {
-        "planned",
-        "shadowed",
-        "compared",
-        "discarded",
-    }
-    windows = [r for r in rows("ops.replay_windows") if r["replay"] == replay.id]
-    assert [r["verdict"] for r in windows] == ["equal"] * 4
+    dry = redone(asked(dry_run=True), until="compared")
+    assert dry.state == "discarded"
+    assert [t for t in lake.tables(settings) if replay.id in t or dry.id in t] == []
+    assert digest(spark.table(f"gold.{view.name}")) == before
+    stages = {r["stage"] for r in rows("ops.replays") if r["replay"] == dry.id}
+    assert stages == {"planned", "shadowed", "compared", "discarded"}

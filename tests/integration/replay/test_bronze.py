@@ -1,0 +1,41 @@
+"""Rows that bronze has lost are read from Kafka again; rows that it has, and what was erased in them, stay as they are."""
+
+from pyspark.sql import functions as F
+
+from lockstep.control import control, head
+from lockstep.ingest import commands, ledger
+from lockstep.replay.digest import digest
+
+LAYERS = ["bronze", "silver", "gold"]
+
+
+def test_lost_rows_come_back_from_kafka_and_an_erased_subject_does_not(
+    spark, settings, stream, view, shop, batch, asked, redone, rows
+):
+    for n in range(8):
+        shop.view(f"e{n}", 20 * n, user_id="erased" if n == 5 else "u1")
+    shop.flush()
+    batch()
+    shop.view("not taken yet", 130)
+    shop.flush()
+    bronze = f"bronze.{stream.name}"
+    whole = digest(spark.table(bronze).where("NOT contains(cast(value AS STRING), 'erased')"))
+    spark.sql(f"UPDATE {bronze} SET value = NULL, key = NULL WHERE contains(cast(value AS STRING), 'erased')")
+    spark.sql(f"DELETE FROM {bronze} WHERE cast(value AS STRING) RLIKE '\"e[12]\"'")
+
+    replay = redone(asked(layers=LAYERS, minutes=(0, 10)))
+    assert [r.size for r in replay.plan.parts[0].missing] == [], "what Kafka alone had was brought in first"
+    back = spark.table(bronze).where("NOT contains(cast(value AS STRING), 'not taken yet')")
+    assert digest(back.where(F.col("value").isNotNull())) == whole
+    held = [(r["partition"], r["offset"]) for r in rows(bronze)]
+    assert sorted(held) == sorted(shop.acknowledged)
+    assert sorted(r["event_id"] for r in rows(f"silver.{stream.name}")) == sorted(
+        ["not taken yet", *(f"e{n}" for n in range(8) if n != 5)]
+    )
+    assert sum(r["views"] for r in rows(f"gold.{view.name}")) == 8
+    assert commands.problems(settings, stream)[1] == []
+    entry = ledger.latest(settings, bronze)
+    assert entry.totals == {"rows": 9}
+    with control(settings) as connection:
+        assert head(connection, bronze).seq == entry.seq
+    assert batch() is None
