@@ -194,12 +194,27 @@ def unpack(settings: "Settings", reference: str, to: str) -> Savepoint:
         return saved
     for path in held.files():
         if path != "metadata":
-            put_back(fresh, path, held.read(path))
+            content = held.read(path)
+            put_back(fresh, path, relocated(content.decode(), to).encode() if "/_metadata/v2/" in path else content)
     # Last, because it says that all is there. With an id of its own: Spark takes queries of one id for one query.
     own_id = hashlib.sha256(to.encode()).hexdigest()
     uuid = f"{own_id[:8]}-{own_id[8:12]}-4{own_id[13:16]}-a{own_id[17:20]}-{own_id[20:32]}"
     put_back(fresh, "metadata", json.dumps({"id": uuid}).encode())
     return saved
+
+
+def relocated(text: str, to: str) -> str:
+    """An operator's description for a checkpoint at another location: it names the files of its schema with their whole paths."""
+    version, _, body = text.partition("\n")
+    described = json.loads(body)
+    for store in described["stateStoreInfo"]:
+        store["stateSchemaFilePaths"] = [_moved(path, to) for path in store.get("stateSchemaFilePaths", ())]
+    return f"{version}\n{json.dumps(described)}"
+
+
+def _moved(path: str, to: str) -> str:
+    scheme = "file:" if path.startswith("file:") and not to.startswith("file:") else ""
+    return scheme + to + path[path.rindex("/state/") :]
 
 
 def rows(spark: "SparkSession", settings: "Settings", reference: str) -> "DataFrame":

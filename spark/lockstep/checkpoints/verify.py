@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 _OPERATOR = re.compile(r"state/(\d+)/_metadata/")
 
+# spark.sql.streaming.minBatchesToRetain, as the server sets it.
+RETAINED = 100
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -118,12 +121,15 @@ def _written(settings: "Settings", generation: "Generation") -> int | None:
     return None
 
 
-def problems(checkpoint: Checkpoint, known: Mapping[str, Witness], written: int | None) -> Iterator[Problem]:
+def problems(
+    checkpoint: Checkpoint, known: Mapping[str, Witness], written: int | None, retained: int = RETAINED
+) -> Iterator[Problem]:
     """Everything that is wrong with a checkpoint.
 
     Args:
         known: the journal's witnesses, by path.
         written: the newest batch that the query's table holds.
+        retained: how many of the newest batches Spark keeps in its logs.
     """
     files = checkpoint.files()
     logs = {log: numbers(files, log) for log in ("offsets", "commits")}
@@ -132,9 +138,9 @@ def problems(checkpoint: Checkpoint, known: Mapping[str, Witness], written: int 
         return
     yield from _missing(files, known, "metadata")
     for log, found in logs.items():
-        # Spark removes the oldest, and nothing else.
-        oldest = min(found, default=min(expected[log], default=0))
         newest = max([*found, *expected[log]], default=-1)
+        # Spark removes the oldest, and nothing else.
+        oldest = min([*found, *(n for n in expected[log] if n > newest - retained)], default=0)
         for number in sorted(set(range(oldest, newest + 1)) - set(found)):
             yield from _missing(files, known, f"{log}/{number}")
     yield from _tip(logs["offsets"], logs["commits"], known, written)

@@ -88,7 +88,9 @@ class Kept:
         """
         if self.running is not None and self.running.isActive:
             if generation == self.generation:
-                self.failures, self.error = 0, None
+                # A batch that fails again and again must not look like a start that went well.
+                if self.failures and self.running.lastProgress is not None:
+                    self.failures, self.error = 0, None
                 return
             log.info("%s: generation %d begins: %s", self.view.name, generation.number, generation.why)
             self.running.stop()
@@ -129,15 +131,19 @@ class Kept:
         log.error("%s: %s; next try in %.0f s", self.view.name, self.error, pause)
 
 
-def run(config: "Settings", stopping: threading.Event) -> None:
-    """Keep every view's query running until told to stop; one that fails does not touch the others."""
+def run(config: "Settings", stopping: threading.Event, publish_seconds: float = PUBLISH_SECONDS) -> None:
+    """Keep every view's query running until told to stop; one that fails does not touch the others.
+
+    Args:
+        publish_seconds: how often the queries' progress and the journals of their checkpoints are written.
+    """
     with ExitStack() as stack:
         kept = [
             Kept(view, stack.enter_context(connect(config, "live", session_of(config, view))))
             for view in chosen(config.views)
         ]
         own = stack.enter_context(connect(config, "live"))
-        publish_at = time.monotonic() + PUBLISH_SECONDS
+        publish_at = time.monotonic() + publish_seconds
         while not stopping.is_set():
             try:
                 _round(config, kept)
@@ -146,7 +152,7 @@ def run(config: "Settings", stopping: threading.Event) -> None:
                         one.witness(config)
                     publish(own, config, [one.progress() for one in kept])
                     send_waiting(config)
-                    publish_at = time.monotonic() + PUBLISH_SECONDS
+                    publish_at = time.monotonic() + publish_seconds
             except psycopg2.OperationalError as error:
                 log.error("the control database does not answer, the queries go on as they are: %s", error)
             stopping.wait(POLL_SECONDS)

@@ -40,7 +40,9 @@ def test_what_spark_has_cleaned_up_is_no_problem(root):
     known = journal_of(root)
     for path in ("offsets/0", "commits/0", "state/0/1/2.changelog", "state/0/1/1.changelog.crc"):
         (root / path).unlink()
-    assert found(root, known, written=3) == {}
+    checkpoint = Checkpoint(str(root))
+    assert list(problems(checkpoint, known, written=3, retained=3)) == []
+    assert {p.path for p in problems(checkpoint, known, written=3, retained=4)} == {"offsets/0", "commits/0"}
 
 
 def remove(path: str) -> Callable[[Path], None]:

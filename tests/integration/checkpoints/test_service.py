@@ -1,0 +1,91 @@
+"""The live service: it follows a query to its new generation, refuses a broken one alone, and tells how all are doing."""
+
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from lockstep.checkpoints import generations, journal, resets
+from lockstep.checkpoints.verify import verify
+from lockstep.live import progress, service
+from lockstep.views import VIEWS
+
+
+@pytest.fixture
+def beside(view):
+    """A second view on the same stream."""
+    other = replace(view, name=f"{view.name}_2")
+    VIEWS[other.name] = other
+    yield other
+    del VIEWS[other.name]
+
+
+@contextmanager
+def serving(settings, *views):
+    """The service, for these views alone."""
+    stopping = threading.Event()
+    config = settings.model_copy(update={"views": ",".join(view.name for view in views)})
+    thread = threading.Thread(target=service.run, args=(config, stopping, 1.0))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+eventually = retry(
+    wait=wait_fixed(0.5),
+    stop=stop_after_delay(90),
+    retry=retry_if_exception_type((AssertionError, KeyError)),
+    reraise=True,
+)
+
+
+def test_the_service_follows_refuses_and_tells(spark, settings, view, beside, minutes, batch, counts):
+    minutes(range(3))
+    batch()
+
+    @eventually
+    def both_have_counted():
+        said = progress.latest(settings)
+        assert said[view.name]["batch"] >= 0
+        assert said[beside.name]["batch"] >= 0
+        assert (said[view.name]["lag"], said[view.name]["error"]) == (0, None)
+
+    with serving(settings, view, beside):
+        both_have_counted()
+        spark.sql(f"UPDATE live.{view.name} SET views = 9")
+        planned = resets.plan(spark, settings, view, "earliest")
+        assert resets.reset(settings, planned, "a test", "tester") == 2
+
+        @eventually
+        def it_is_computed_again():
+            assert counts() == [("10:00", 2), ("10:01", 2), ("10:02", 2)]
+            assert progress.latest(settings)[view.name]["generation"] == 2
+
+        it_is_computed_again()
+    for one in (view, beside):
+        generation = generations.get(settings, one.name)
+        assert verify(settings, generation) == []
+        assert "offsets/0" in journal.known(settings, generation), "what is verified is known to the journal"
+
+    state = next(Path(generations.get(settings, beside.name).location(settings), "state").rglob("1.changelog"))
+    state.unlink()
+    minutes(range(3, 5))
+    with serving(settings, view, beside):
+
+        @eventually
+        def one_is_refused_and_the_other_goes_on():
+            assert counts() == [(f"10:0{minute}", 2) for minute in range(5)]
+            said = progress.latest(settings)[beside.name]
+            assert "1.changelog is missing" in said["error"]
+            assert said["failures"] > 0
+
+        one_is_refused_and_the_other_goes_on()
+    rows = spark.table(progress.TABLE).where(f"query = '{view.name}' AND batch IS NOT NULL").collect()
+    assert sum(row["input_rows"] for row in rows) > 0
+    assert all(row["dropped_rows"] == 0 for row in rows)
