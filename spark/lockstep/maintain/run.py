@@ -9,6 +9,8 @@ from lockstep import lake
 from lockstep.checkpoints import deltalog
 from lockstep.control import lease
 from lockstep.maintain.archive import archive
+from lockstep.replay import run as replays
+from lockstep.replay.lock import holders
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,14 +35,18 @@ class Kept:
 def maintain(spark: "SparkSession", settings: "Settings", run_id: str) -> list[Kept]:
     """Archive the ledgers, then compact and vacuum each table under its lease.
 
-    Nothing younger than ``retain_hours`` is removed: until then a reader, an as-of query or a replay may use any version.
+    Nothing younger than ``retain_hours`` is removed: until then a reader, an as-of query or a replay's undo may use any version.
+    A table that a replay is at work on is left alone for as long as that takes, and shadows that no replay needs are removed.
     """
-    names = lake.tables(settings)
+    replays.tidy(spark, settings)
+    replayed = {held["table_name"] for held in holders(settings) if held["kind"] == "replay"}
+    names = [name for name in lake.tables(settings) if not name.startswith("shadow.")]
     archive(spark, settings, names, run_id)
     for name in names:
         deltalog.witness(settings, name)
     trim_logs(settings.home / "airflow" / "logs", settings.retain_hours)
-    return [_maintain(spark, settings, name, run_id) for name in names if name.partition(".")[0] not in NOT_OURS]
+    ours = [name for name in names if name.partition(".")[0] not in NOT_OURS and name not in replayed]
+    return [_maintain(spark, settings, name, run_id) for name in ours]
 
 
 def trim_logs(directory: Path, hours: int) -> int:

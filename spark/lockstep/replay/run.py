@@ -161,7 +161,7 @@ def promote(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
     with lease(settings, f"replay.{replay}", run_id):
         found = find(settings, replay)
         if "promoted" in found.stages and "undone" not in found.stages:
-            lock.release(settings, replay)
+            _let_go(spark, settings, replay)
             return found.stages["promoted"]
         found = _open(settings, replay)
         if not found.has("approved", after="compared") or not found.has("compared", after="shadowed"):
@@ -175,8 +175,7 @@ def promote(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
         crashpoint("shadow-approved")
         detail = {"versions": promotion.promote(spark, settings, found, run_id)}
         record.write(spark, settings, replay, "promoted", run_id, found.by, found.request, detail)
-        lock.release(settings, replay)
-        _drop_shadows(spark, settings, replay)
+        _let_go(spark, settings, replay)
         return detail
 
 
@@ -190,7 +189,7 @@ def undo(spark: "SparkSession", settings: "Settings", replay: str, run_id: str, 
     with lease(settings, f"replay.{replay}", run_id):
         found = find(settings, replay)
         if "undone" in found.stages:
-            lock.release(settings, replay)
+            _let_go(spark, settings, replay)
             return found.stages["undone"]
         if not promotion.has_begun(settings, found):
             raise Refused(f"The replay {replay} is {found.state}, and was not promoted: there is nothing to undo.")
@@ -198,8 +197,7 @@ def undo(spark: "SparkSession", settings: "Settings", replay: str, run_id: str, 
         lock.claim(settings, replay, _spans(found.plan, found.stages["shadowed"]))
         detail = promotion.undo(spark, settings, found, run_id)
         record.write(spark, settings, replay, "undone", run_id, by, found.request, detail)
-        lock.release(settings, replay)
-        _drop_shadows(spark, settings, replay)
+        _let_go(spark, settings, replay)
         return detail
 
 
@@ -215,13 +213,13 @@ def discard(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
             if promotion.has_begun(settings, found):
                 raise Refused(f"The replay {replay} is half promoted: promote it again, or undo it.")
             _discard(spark, settings, found, run_id, by, "given up")
-        lock.release(settings, replay)
+        else:
+            _let_go(spark, settings, replay)
 
 
 def _discard(spark: "SparkSession", settings: "Settings", found: Replay, run_id: str, by: str, why: str) -> None:
     record.write(spark, settings, found.id, "discarded", run_id, by, found.request, {"why": why})
-    lock.release(settings, found.id)
-    _drop_shadows(spark, settings, found.id)
+    _let_go(spark, settings, found.id)
 
 
 def _check(spark: "SparkSession", settings: "Settings", found: Replay) -> dict[str, list[str]]:
@@ -256,7 +254,18 @@ def _check_age(settings: "Settings", found: Replay) -> None:
         )
 
 
-def _drop_shadows(spark: "SparkSession", settings: "Settings", replay: str) -> None:
+def tidy(spark: "SparkSession", settings: "Settings") -> list[str]:
+    """Remove the shadows that replays have left behind which died right after their end; their names are returned."""
+    kept = {table for found in record.replays(settings) if found.is_open for table in shadows(settings, found.id)}
+    left = [table for table in lake.tables(settings) if table.startswith("shadow.") and table not in kept]
+    for table in left:
+        lake.drop(spark, settings, table)
+    return left
+
+
+def _let_go(spark: "SparkSession", settings: "Settings", replay: str) -> None:
+    """Free its intervals, and remove its shadows."""
+    lock.release(settings, replay)
     for table in shadows(settings, replay):
         lake.drop(spark, settings, table)
 
