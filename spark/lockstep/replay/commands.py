@@ -50,6 +50,12 @@ def plan(
     layer: Annotated[list[str] | None, typer.Option(help="bronze, silver or gold; repeat it for more.")] = None,
     view: Annotated[list[str] | None, typer.Option(help="A view; repeat it for more.")] = None,
     reason: Annotated[str | None, typer.Option(help="Why, for the record.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the diff, and keep nothing.")] = False,
+    approve: Annotated[str | None, typer.Option(help="by_hand or by_rule.")] = None,
+    max_changed_percent: Annotated[
+        float | None, typer.Option(help="The rule: this share of the windows may change.")
+    ] = None,
+    max_changed_windows: Annotated[int | None, typer.Option(help="The rule: so many windows may change.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the request to this file, to be reviewed and run.")] = None,
 ) -> None:
     """Say what would be read, from where, which windows that touches, and what it costs; nothing is written."""
@@ -62,6 +68,10 @@ def plan(
         "layers": layer,
         "views": view,
         "reason": reason,
+        "dry_run": dry_run,
+        "approve": approve,
+        "max_changed_percent": max_changed_percent,
+        "max_changed_windows": max_changed_windows,
     }
     request = load(file) if file else parse(given)
     _show_plan(resolve(configuration.load(), request))
