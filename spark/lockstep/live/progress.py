@@ -21,7 +21,12 @@ COLUMNS = (
     "failures INT, error STRING"
 )
 # Many small commits, and nobody asks how they came about.
-PROPERTIES = {"delta.logRetentionDuration": "interval 1 days", "delta.checkpointInterval": "100"}
+PROPERTIES = {
+    "delta.logRetentionDuration": "interval 1 days",
+    # Delta refuses a log that is kept for less long than removed files are.
+    "delta.deletedFileRetentionDuration": "interval 1 days",
+    "delta.checkpointInterval": "100",
+}
 
 
 @dataclass(frozen=True)
