@@ -1,14 +1,16 @@
-"""The whole platform for the long runs, with the end-to-end tests' fixtures, and a report that a person reads."""
+"""What the long runs run on, which are the fixtures of the end-to-end and integration tests, and a report that a person reads."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
 from tests.e2e.conftest import demo
+from tests.integration.conftest import settings, stack, stream, view
+from tests.integration.crash.conftest import scene, traffic
 
 from lockstep.settings import PROJECT
 
-__all__ = ["demo"]
+__all__ = ["demo", "scene", "settings", "stack", "stream", "traffic", "view"]
 
 
 @pytest.fixture(scope="session")

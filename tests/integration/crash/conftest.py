@@ -1,14 +1,16 @@
 """A stream with traffic, for tests that kill what works on it."""
 
 import random
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from tests.integration.crash.flow import Traffic, digest, recover, violations
+from tests.integration.crash.flow import Traffic
+from tests.integration.crash.scenes import Scene
 
 from lockstep.contracts import Contract
+from lockstep.definition import View
 from lockstep.settings import Settings
-from lockstep.views import View
+from lockstep.stack.stack import Stack
 
 
 @pytest.fixture
@@ -19,14 +21,5 @@ def traffic(settings: Settings, stream: Contract) -> Traffic:
 
 
 @pytest.fixture
-def recovers(settings: Settings, stream: Contract, view: View, traffic: Traffic) -> Callable[[], None]:
-    """Run the tasks again, as the scheduler would, and assert all invariants."""
-
-    def check() -> None:
-        recover(settings, stream, view)
-        assert violations(settings, stream, view, traffic.sent) == []
-        before = digest(settings, stream, view)
-        recover(settings, stream, view)
-        assert digest(settings, stream, view) == before, "I7: running again has changed something"
-
-    return check
+def scene(stack: Stack, settings: Settings, stream: Contract, view: View, traffic: Traffic, tmp_path: Path) -> Scene:
+    return Scene(settings, stack, stream, view, traffic, tmp_path)

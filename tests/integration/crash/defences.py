@@ -1,5 +1,6 @@
 """Each defence taken away, to show that it is one. Used in a child process, or undone by ``monkeypatch``."""
 
+import itertools
 import json
 import os
 import signal
@@ -59,12 +60,14 @@ SWITCHES = {
 }
 
 
-def stall(name: str) -> None:
-    """Have one task of the job that reads Kafka say that it reads (``name``), and wait for ``name.go``."""
-    read = bronze.read_range
+def stall(name: str, nth: int) -> None:
+    """Have one task of the ``nth`` job that reads Kafka say that it reads (``name``), and wait for ``name.go``."""
+    read, jobs = bronze.read_range, itertools.count(1)
 
     def slowly(spark: Any, settings: Any, ranges: Any) -> Any:
         rows = read(spark, settings, ranges)
+        if next(jobs) != nth:
+            return rows
         return rows.mapInArrow(_waiting(name), rows.schema)
 
     bronze.read_range = slowly

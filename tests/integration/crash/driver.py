@@ -80,7 +80,9 @@ def main() -> None:
     parser.add_argument("--replay", help="the name of the replay")
     parser.add_argument("--without", choices=defences.SWITCHES)
     parser.add_argument("--stall", help="reading waits until a file of this name and .go is there")
+    parser.add_argument("--nth", type=int, default=1, help="the read that stalls")
     given: Any = parser.parse_args()
+    os.environ["LOCKSTEP_VIEWS"] = "all"
     settings = configuration.load()
     stream, view = flow.stream_named(given.stream)
     CONTRACTS[stream.name] = stream
@@ -89,7 +91,7 @@ def main() -> None:
     if given.without:
         defences.SWITCHES[given.without]()
     if given.stall:
-        defences.stall(given.stall)
+        defences.stall(given.stall, given.nth)
     if given.maintain:
         housekeeping.SMALL_FILES = 2
         lake.tables = lambda _: [f"bronze.{stream.name}"]

@@ -77,7 +77,7 @@ class Traffic(Shop):
     def __init__(self, settings: Settings, contract: Contract, seed: int) -> None:
         super().__init__(settings, contract)
         self.sent: list[dict[str, Any]] = []
-        self._dice = random.Random(seed)
+        self.seed, self._dice = seed, random.Random(seed)
         self._second = 0.0
 
     def burst(self, size: int) -> None:

@@ -1,0 +1,219 @@
+"""Each crash point, played once: data flows, something is killed, the retries run, and the invariants are looked at.
+
+``nth`` says at which of its passes the point strikes; the gate plays each once, the long run each with many.
+"""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from deltalake import DeltaTable
+from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
+from tests.e2e import oracle
+from tests.integration.crash.driver import kill, run_until_killed, supervised, task
+from tests.integration.crash.flow import Traffic, digest, drain, recover, replay, violations, windows
+from tests.integration.crash.watch import appears, until
+
+from lockstep import lake
+from lockstep.checkpoints import generations
+from lockstep.contracts import Contract
+from lockstep.definition import View
+from lockstep.replay import run
+from lockstep.replay.record import find
+from lockstep.session import connect
+from lockstep.settings import Settings
+from lockstep.stack.stack import Stack
+
+MONTHS_AGO = time.time() - 60 * 86400
+ORPHANS = 1000
+
+
+@dataclass
+class Scene:
+    """A stream with traffic, and what is done to those who work on it."""
+
+    settings: Settings
+    stack: Stack
+    stream: Contract
+    view: View
+    traffic: Traffic
+    directory: Path
+    recovered_in: float = 0.0
+
+    # -- the task is killed -------------------------------------------------------------------------------------------
+
+    def task_dies_at(self, point: str, nth: int) -> None:
+        """P0, P3, P4, P5: at a named place of ours."""
+        with self.traffic.flowing():
+            run_until_killed(self.stream.name, f"{point}:{nth}")
+        self.recovers()
+
+    def task_dies_while_the_server_reads_for_it(self, nth: int) -> None:
+        """P1: and the server goes on, and writes after the retry has."""
+        reading = self.directory / "reading"
+        with self.traffic.flowing(most=5), task(self.stream.name, f"--stall={reading}", f"--nth={nth}"):
+            appears(reading)
+        self.recovers()
+        Path(f"{reading}.go").touch()
+        self.recovers()
+
+    def replay_dies_before_its_record(self) -> None:
+        """P12: and is finished by a second try, and undone."""
+        name, gold = f"crash-{self.stream.name[-8:]}", f"gold.{self.view.name}"
+        self.traffic.burst(200)
+        recover(self.settings, self.stream, self.view)
+        first = min(windows(self.settings, gold))
+        with connect(self.settings, "crash") as spark:
+            spark.sql(f"UPDATE {gold} SET views = 9999")
+            with self.traffic.flowing():
+                run_until_killed(self.stream.name, "shadow-promoted:1", f"--replay={name}")
+            replay(self.settings, self.view, name)
+            self.recovers()
+            assert find(self.settings, name).state == "promoted"
+            run.undo(spark, self.settings, name, "run", "tester")
+        assert windows(self.settings, gold)[first] == 9999, "what it had replaced is back"
+
+    # -- the server is killed, and its supervisor starts it again ------------------------------------------------------
+
+    def server_dies_with_rows_staged(self, nth: int) -> None:
+        """P2: Parquet files are there, and the log does not know of them."""
+        bronze = self.table("bronze")
+        with self.traffic.flowing(), task(self.stream.name) as process:
+            self.server_dies_when(lambda: len([*filter(_is_complete, bronze.glob("part-*.parquet"))]) >= nth, process)
+        known = DeltaTable(str(bronze)).file_uris()
+        assert any(file.name not in str(known) for file in bronze.glob("part-*.parquet")), "too late"
+        self.recovers()
+
+    def server_dies_in_a_log_checkpoint(self, nth: int) -> None:
+        """P8: a checkpoint of the Delta log is half written."""
+        self.traffic.burst(60)
+        drain(self.settings, self.stream, self.view, "before")
+        with connect(self.settings, "crash") as spark:
+            table = f"bronze.{self.stream.name}"
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+        log = self.table("bronze") / "_delta_log"
+        before = {*_checkpoints(log)}
+        with self.traffic.flowing(), task(self.stream.name) as process:
+            self.server_dies_when(lambda: len({*_checkpoints(log)} - before) >= nth, process)
+        self.recovers()
+
+    def server_dies_while_compacting(self) -> None:
+        """P9, OPTIMIZE."""
+        self.traffic.burst(60)
+        drain(self.settings, self.stream, self.view, "before")
+        bronze = self.table("bronze")
+        before = len([*bronze.glob("part-*.parquet")])
+        with task(self.stream.name, "--maintain") as process:
+            self.server_dies_when(lambda: len([*bronze.glob("part-*.parquet")]) > before, process)
+        self.traffic.burst(20)
+        self.recovers()
+
+    def server_dies_while_vacuuming(self, nth: int) -> None:
+        """P9, VACUUM: some of the files that no version knows are gone, and some not yet."""
+        self.traffic.burst(60)
+        drain(self.settings, self.stream, self.view, "before")
+        bronze = self.table("bronze")
+        orphans = [bronze / f"part-00000-left-{n}.parquet" for n in range(ORPHANS)]
+        for orphan in orphans:
+            orphan.touch()
+            os.utime(orphan, (MONTHS_AGO, MONTHS_AGO))
+        with task(self.stream.name, "--maintain") as process:
+            self.server_dies_when(lambda: len([*bronze.glob("*-left-*")]) <= ORPHANS - nth, process)
+        assert [*bronze.glob("*-left-*")], "too late"
+        self.recovers()
+        with task(self.stream.name, "--maintain") as process:
+            assert process.wait(120) == 0
+        assert not [*bronze.glob("*-left-*")]
+        self.recovers()
+
+    def server_dies_under_a_live_query(self, point: str, nth: int) -> None:
+        """P6: a batch is in the table, and not in ``commits``. P7: its state is being committed."""
+        checkpoint = Path(generations.get(self.settings, self.view.name).location(self.settings))
+        log = self.table("live") / "_delta_log"
+        markers: dict[str, Callable[[], Any]] = {
+            # The table's creation is version 0, and each batch that had rows the next.
+            "P6": lambda: (log / f"{nth:020d}.json").exists(),
+            "P7": lambda: [*checkpoint.glob(f"state/*/*/*{nth}.changelog*")],
+        }
+        with supervised(self.stream.name, "--live"):
+            with self.traffic.flowing(most=1000):
+                self.server_dies_when(markers[point])
+                begun, done = (_newest(checkpoint / name) for name in ("offsets", "commits"))
+                assert begun == done + 1, "too late, or too early"
+                self.server_is_back()
+            self.recovers()
+            patiently = Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
+            patiently(self.live_is_right)
+
+    # -- what is looked at ---------------------------------------------------------------------------------------------
+
+    def recovers(self) -> None:
+        """Run the tasks again, as the scheduler would, and assert all invariants."""
+        began = time.monotonic()
+        self.server_is_back()
+        recover(self.settings, self.stream, self.view)
+        self.recovered_in = max(self.recovered_in, time.monotonic() - began)
+        assert violations(self.settings, self.stream, self.view, self.traffic.sent) == []
+        before = digest(self.settings, self.stream, self.view)
+        recover(self.settings, self.stream, self.view)
+        assert digest(self.settings, self.stream, self.view) == before, "I7: running again has changed something"
+
+    def live_is_right(self) -> bool:
+        """Whether the live table has what the oracle says."""
+        sent = sorted(self.traffic.sent, key=lambda r: (r["partition"], r["offset"]))
+        return windows(self.settings, f"live.{self.view.name}") == dict(oracle.judge_page_views(sent)[0])
+
+    def table(self, layer: str) -> Path:
+        """Where the stream's (or, live, the view's) table of a layer lies."""
+        name = self.view.name if layer == "live" else self.stream.name
+        return Path(lake.path(self.settings, f"{layer}.{name}"))
+
+    def server_dies_when(self, marked: Callable[[], Any], process: Any = None) -> None:
+        """Kill the Spark server, and the task, the moment that the mark is seen."""
+        server = psutil.Process(self.stack.pid("spark"))
+        until(marked, within=120)
+        os.kill(server.pid, signal.SIGKILL)
+        server.wait(30)
+        if process is not None:
+            kill(process)
+
+    def server_is_back(self) -> None:
+        """Wait until the supervisor has started it again."""
+        self.stack.wait_healthy("spark")
+
+
+# At a random pass, for the long runs; a task has few passes, and a file may be the first of its kind.
+PLAYS: dict[str, Callable[[Scene, random.Random], None]] = {
+    "P0": lambda scene, dice: scene.task_dies_at("range-planned", dice.randrange(1, 5)),
+    "P1": lambda scene, dice: scene.task_dies_while_the_server_reads_for_it(dice.randrange(1, 3)),
+    "P2": lambda scene, dice: scene.server_dies_with_rows_staged(dice.randrange(1, 4)),
+    "P3": lambda scene, dice: scene.task_dies_at("bronze-committed", dice.randrange(1, 5)),
+    "P4": lambda scene, dice: scene.task_dies_at("quarantine-committed", dice.randrange(1, 4)),
+    "P5": lambda scene, dice: scene.task_dies_at("silver-committed", dice.randrange(1, 5)),
+    "P6": lambda scene, dice: scene.server_dies_under_a_live_query("P6", dice.randrange(1, 12)),
+    "P7": lambda scene, dice: scene.server_dies_under_a_live_query("P7", dice.randrange(2, 12)),
+    "P8": lambda scene, dice: scene.server_dies_in_a_log_checkpoint(dice.randrange(1, 4)),
+    "P9 OPTIMIZE": lambda scene, _: scene.server_dies_while_compacting(),
+    "P9 VACUUM": lambda scene, dice: scene.server_dies_while_vacuuming(dice.randrange(1, ORPHANS // 2)),
+    "P12": lambda scene, _: scene.replay_dies_before_its_record(),
+}
+
+
+def _is_complete(file: Path) -> bool:
+    """Whether a Parquet file has been written to its end."""
+    return file.stat().st_size > 8 and file.read_bytes().endswith(b"PAR1")
+
+
+def _checkpoints(log: Path) -> list[str]:
+    """Which versions have a checkpoint in the log, complete or not."""
+    return [file.name.lstrip(".").partition(".")[0] for file in log.iterdir() if ".checkpoint." in file.name]
+
+
+def _newest(directory: Path) -> int:
+    return max((int(file.name) for file in directory.iterdir() if file.name.isdigit()), default=-1)
