@@ -56,6 +56,7 @@ FORM = {
         examples=LAYERS,
         description="Gold alone, silver and gold, or all three",
     ),
+    "late": Param(False, type="boolean", title="Late rows", description="Rows that came too late for a view count too"),
     "dry_run": Param(False, type="boolean", title="Dry run", description="Stop after the diff, and keep nothing"),
     "approve": Param("by_hand", type="string", enum=["by_hand", "by_rule"], description="Who decides after the diff"),
     "max_changed_percent": Param(

@@ -6,9 +6,9 @@ give the same.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, Self
 
 Policy = Literal["ignore", "correct", "side_stream"]
 
@@ -54,6 +54,10 @@ class Definition(ABC):
     def limit(self) -> timedelta:
         """How late a row may be and still count."""
         return self.correct_within if self.policy == "correct" and self.correct_within else self.allowed_lateness
+
+    def with_late(self) -> Self:
+        """The same view, in which rows count however late they came: what a replay merges late rows by."""
+        return replace(self, policy="correct", correct_within=timedelta(days=36_500))
 
     def counts(self, time: str) -> str:
         """The predicate (SQL) by which both layers take a row that happened at the column ``time``: decided by the log alone."""

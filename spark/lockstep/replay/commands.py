@@ -50,6 +50,7 @@ def plan(
     layer: Annotated[list[str] | None, typer.Option(help="bronze, silver or gold; repeat it for more.")] = None,
     view: Annotated[list[str] | None, typer.Option(help="A view; repeat it for more.")] = None,
     reason: Annotated[str | None, typer.Option(help="Why, for the record.")] = None,
+    late: Annotated[bool, typer.Option("--late", help="Merge the rows that came too late.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Stop after the diff, and keep nothing.")] = False,
     approve: Annotated[str | None, typer.Option(help="by_hand or by_rule.")] = None,
     max_changed_percent: Annotated[
@@ -68,6 +69,7 @@ def plan(
         "layers": layer,
         "views": view,
         "reason": reason,
+        "late": late,
         "dry_run": dry_run,
         "approve": approve,
         "max_changed_percent": max_changed_percent,

@@ -78,6 +78,7 @@ class Plan(BaseModel):
 
     Args:
         layers: those that are computed again, upstream first.
+        late: the views count rows however late they came.
         seconds: how long the shadow may take, by how long the last ones took; None when there was none yet.
     """
 
@@ -86,6 +87,7 @@ class Plan(BaseModel):
     layers: tuple[str, ...]
     parts: tuple[Part, ...]
     targets: tuple[Target, ...]
+    late: bool = False
     seconds: float | None = None
 
     @property
@@ -119,7 +121,7 @@ def plan(settings: "Settings", request: Request) -> Plan:
     targets = tuple(
         _target(request, VIEWS[name], parts) for name in found.views if ledger.latest(settings, gold_of(VIEWS[name]))
     )
-    return Plan(layers=layers, parts=parts, targets=targets)
+    return Plan(layers=layers, parts=parts, targets=targets, late=request.late)
 
 
 def runs(settings: "Settings", table: str, arrival: str) -> Iterator[Run]:

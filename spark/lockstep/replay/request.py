@@ -74,6 +74,7 @@ class Request(BaseModel):
         topics: streams (or their topics); empty: those that the views read, or all.
         layers: what to compute again; what lies between two of them must be named too.
         views: empty: all that read the topics.
+        late: rows that came too late for a view count too; they are what ``late.<view>`` holds.
         reason: why, for the record.
         dry_run: stop after the diff, and keep nothing.
         approve: who decides after the diff: somebody ``by_hand``, or the rule that follows (``by_rule``).
@@ -91,6 +92,7 @@ class Request(BaseModel):
     topics: tuple[Name, ...] = ()
     layers: tuple[Literal["bronze", "silver", "gold"], ...] = ("gold",)
     views: tuple[Name, ...] = ()
+    late: bool = False
     dry_run: bool = False
     approve: Literal["by_hand", "by_rule"] = "by_hand"
     max_changed_percent: float = Field(10.0, ge=0, le=100)
@@ -105,6 +107,8 @@ class Request(BaseModel):
             raise ValueError("from and to belong together: give both")
         if self.start and self.end and self.start >= self.end:
             raise ValueError(f"to ({_text(self.end)}) must be later than from ({_text(self.start)})")
+        if self.late and "gold" not in self.layers:
+            raise ValueError("late rows are left out by views: name the layer gold to merge them")
         if self.offsets is not None and len(self.topics) != 1:
             raise ValueError("offsets are of exactly one topic: name it in topics")
         if self.versions and self.version_range[0] > self.version_range[1]:

@@ -183,7 +183,7 @@ def _gold(spark: "SparkSession", settings: "Settings", plan: Plan, target: Targe
         _make(spark, settings, table, lake.read(spark, settings, gold_of(view)).where("false"), shadow)
         return shadow
     shadow["span"] = [moment.isoformat() for moment in span]
-    _make(spark, settings, table, result(view, rows, *span), shadow)
+    _make(spark, settings, table, result(view.with_late() if plan.late else view, rows, *span), shadow)
     return shadow
 
 
