@@ -10,6 +10,7 @@ from lockstep.deliver import commands as alerts
 from lockstep.demo.commands import demo
 from lockstep.errors import LockstepError
 from lockstep.ingest import commands as ledger
+from lockstep.new import commands as new
 from lockstep.readers import commands as readers
 from lockstep.reconcile.commands import reconcile
 from lockstep.replay import commands as replay
@@ -25,6 +26,7 @@ app.command()(status)
 app.command()(reconcile)
 app.command()(serving)
 app.command()(check)
+app.add_typer(new.app, name="new")
 ledger.app.command()(lag)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(checkpoints.app, name="checkpoints")

@@ -27,21 +27,21 @@ def parsed(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def accepted(records: list[Record], id_column: str = "event_id") -> list[Record]:
+def accepted(records: list[Record], id_column: str = "event_id", time_column: str = "event_time") -> list[Record]:
     """The events that can be believed, each once: parsed, with an id and a time, not from the future, the first in the log."""
     seen: set[str] = set()
     kept = []
     for record in sorted(records, key=lambda r: (r.partition, r.offset)):
         value = record.value
-        if not isinstance(value, dict) or not value.get(id_column) or not value.get("event_time"):
+        if not isinstance(value, dict) or not value.get(id_column) or not value.get(time_column):
             continue
-        if (parsed(value["event_time"]) - record.arrival).total_seconds() > 300 or value[id_column] in seen:
+        if (parsed(value[time_column]) - record.arrival).total_seconds() > 300 or value[id_column] in seen:
             continue
         seen.add(value[id_column])
         kept.append(record)
     return kept
 
 
-def on_time(records: list[Record], seconds: float) -> list[Record]:
+def on_time(records: list[Record], seconds: float, time_column: str = "event_time") -> list[Record]:
     """Those that arrived within so many seconds of when they happened."""
-    return [r for r in records if (r.arrival - parsed(r.value["event_time"])).total_seconds() <= seconds]
+    return [r for r in records if (r.arrival - parsed(r.value[time_column])).total_seconds() <= seconds]

@@ -192,19 +192,15 @@ def _result(
 
 
 def _written_at(case: Case, found: list[Difference]) -> dict[str, datetime]:
-    """By key, when live wrote its row; where it has none, when it last wrote into that window, or at all (UTC)."""
+    """By key, when live wrote its row; where it has none, when it last wrote into that window, or the one beside it (UTC)."""
     keys = case.spark.createDataFrame([(one.key,) for one in found], "key STRING")
-    starts = case.spark.createDataFrame([(one.window_start,) for one in found], "w TIMESTAMP").distinct()
     rows = case.live.select(
         _key(case.view).alias("key"), window_of(case.view).alias("w"), F.col("_updated_at").alias("at")
     )
     own = rows.join(F.broadcast(keys), "key", "left_semi").groupBy("key").agg(F.max("at")).collect()
-    beside = rows.join(F.broadcast(starts), "w", "left_semi").groupBy("w").agg(F.max("at")).collect()
-    last = rows.agg(F.max("at")).collect()[0][0]
+    windows = sorted((_utc(row[0]), _utc(row[1])) for row in rows.groupBy("w").agg(F.max("at")).collect())
     of_key = {row[0]: _utc(row[1]) for row in own}
-    of_window = {_utc(row[0]): _utc(row[1]) for row in beside}
-    known = {one.key: of_key.get(one.key) or of_window.get(one.window_start) for one in found}
-    return {key: at or _utc(last) for key, at in known.items() if at or last}
+    return {one.key: of_key.get(one.key) or judge.beside(windows, one.window_start) for one in found if windows}
 
 
 def _writers(case: Case, found: list[Difference], since: datetime | None) -> Writers:

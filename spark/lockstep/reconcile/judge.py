@@ -4,7 +4,7 @@ What should be there is known: the view over the very rows that gold's position 
 known whether it is wrong, and a cause is only named where it proves to give the wrong row.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -105,6 +105,11 @@ class Writers:
     def other_batch(self, instant: datetime) -> bool:
         """Whether another definition wrote gold's row of that instant."""
         return next((other for span, other in self.batch if span is None or span[0] <= instant < span[1]), False)
+
+
+def beside(windows: Sequence[tuple[datetime, datetime]], start: datetime) -> datetime:
+    """Of windows with the instant that each was last written at, sorted, the instant of this one, or of the one before it."""
+    return windows[max(bisect_right(windows, start, key=lambda one: one[0]) - 1, 0)][1]
 
 
 def blame_code(found: Difference, writers: Writers, written_at: datetime | None) -> Difference:

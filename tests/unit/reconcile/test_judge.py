@@ -71,6 +71,11 @@ def test_code_is_blamed_by_who_wrote_the_row():
     assert not Writers([], []).other_live(at(1))
 
 
+def test_a_window_that_is_missing_was_to_be_written_with_the_one_before_it():
+    windows = [(at(1), at(11)), (at(2), at(12)), (at(4), at(14))]
+    assert [judge.beside(windows, at(m)) for m in (0, 1, 3, 9)] == [at(11), at(11), at(12), at(14)]
+
+
 def test_a_replay_excuses_what_it_works_on_and_nothing_is_corrected_yet():
     found = judge.accuse(difference("9", "2"), "2")
     waiting = judge.wait_for_replay(found, [(at(0), at(1))])
