@@ -21,7 +21,7 @@ from lockstep.ingest import ledger
 from lockstep.ingest.frontier import reached
 from lockstep.ingest.ranges import Range, ends, size, to_where
 from lockstep.refine.tables import Tables
-from lockstep.version import definition_version
+from lockstep.version import code_version, definition_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,6 +61,9 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
     Returns:
         The new entry, whose counts add up to the silver rows taken (``silver = counted + ignored + side``), or None when
         there was nothing new, or one of the view's streams has no silver yet.
+
+    Raises:
+        ViewRefused: the view cannot run in one of the layers.
     """
     table = gold_of(view)
     with lease(settings, table, run_id):
@@ -68,9 +71,10 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
         taken = _take(settings, view, done)
         if taken is None or not any(size(one.ranges) for one in taken):
             return None
-        if done is None:
+        if done is None or done.code_version != code_version():
             ensure(spark, view)
             late.define(spark, view)
+        if done is None:
             lake.create(spark, settings, table, gold_columns(view), properties=PROPERTIES)
         silver = {one.stream: lake.read(spark, settings, one.source.table, one.source.version) for one in taken}
         new = summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken})
