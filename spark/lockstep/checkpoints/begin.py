@@ -39,15 +39,17 @@ def begin(spark: "SparkSession", settings: "Settings", view: View, columns: str)
     """
     generation = generations.get(settings, view.name)
     lease.free(settings, view.name)
+    now = compatible.fingerprint(settings, view)
+    # To try a changed definition takes seconds; most starts are those of the one that ran before.
+    changed = generations.definition(settings, generation) != now
+    if changed:
+        ensure(spark, view)
     for problem in verify.ready(settings, generation):
         log.warning("%s: %s: put back from the journal", view.name, problem)
     if generation.number > 1 and "metadata" not in Checkpoint(generation.location(settings)).files():
         _prepare(spark, settings, view, columns, generation)
         generation = replace(generation, starts=_of_all_partitions(settings, generation.starts))
-    now = compatible.fingerprint(settings, view)
-    # To try a changed definition takes seconds; most starts are those of the one that ran before.
-    if generations.definition(settings, generation) != now:
-        ensure(spark, view)
+    if changed:
         compatible.check(spark, settings, view)
         generations.started(settings, generation, now)
     return generation

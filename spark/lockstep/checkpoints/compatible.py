@@ -5,7 +5,6 @@ thrown away, over the newest record of each partition and into nothing; then the
 """
 
 import hashlib
-import inspect
 import json
 import uuid
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from lockstep.checkpoints.errors import CheckpointIncompatible, Refused
 from lockstep.checkpoints.files import Checkpoint
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest.offsets import all_bounds
+from lockstep.version import definition_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -212,17 +212,11 @@ def _stores(number: int, was: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def fingerprint(settings: "Settings", view: "View") -> str:
-    """Which definition a query runs: its module, the machinery around it, and how many partitions it reads."""
-    import lockstep.definition
-    import lockstep.live
+    """Which query a view is: its definition, how it is built into a query, and how many partitions it reads."""
+    from lockstep.live import query
 
-    function = getattr(view, "transform", None) or getattr(view, "step", None)
-    sources = [Path(inspect.getfile(inspect.unwrap(getattr(function, "func", function))))]  # type: ignore[arg-type]
-    for package in (lockstep.definition, lockstep.live):
-        sources += sorted(Path(package.__path__[0]).glob("*.py"))
     topics = [CONTRACTS[stream].topic for stream in view.streams]
-    held = {t: len(b.partitions) for t, b in all_bounds(settings, topics).items()}
-    digest = hashlib.sha256(json.dumps([view.columns, view.key, sorted(held.items())]).encode())
-    for source in sources:
-        digest.update(source.read_bytes())
+    held = {topic: len(bounds.partitions) for topic, bounds in all_bounds(settings, topics).items()}
+    digest = hashlib.sha256(json.dumps([definition_version(view), sorted(held.items())]).encode())
+    digest.update(Path(query.__file__).read_bytes())
     return digest.hexdigest()[:16]

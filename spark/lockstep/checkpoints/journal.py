@@ -88,6 +88,15 @@ def witness(settings: "Settings", generation: "Generation", seen: Mapping[str, W
     return {path: one for path, one in (dict(seen) | new).items() if path not in set(gone)}
 
 
+def forget_before(settings: "Settings", generation: "Generation") -> None:
+    """Forget the files of the query's earlier generations, which nobody resumes any more."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute(SCHEMA)
+        cursor.execute(
+            "DELETE FROM checkpoint_files WHERE query = %s AND generation < %s", (generation.query, generation.number)
+        )
+
+
 def _write(settings: "Settings", generation: "Generation", new: Mapping[str, Witness], gone: Iterable[str]) -> None:
     gone = list(gone)
     if not new and not gone:

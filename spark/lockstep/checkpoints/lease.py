@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 WAIT_SECONDS = 15
-_held: "dict[str, Connection]" = {}
+# The stack too: it closes the connection when nobody holds it any more.
+_held: "dict[str, tuple[Connection, ExitStack]]" = {}
 
 
 def hold(settings: "Settings", query: str) -> None:
@@ -28,11 +29,11 @@ def hold(settings: "Settings", query: str) -> None:
     Raises:
         LeaseHeld: another query writes from a checkpoint of this name; the message names its process.
     """
-    if query in _held and _alive(_held[query]):
+    if query in _held and _alive(_held[query][0]):
         return
     with ExitStack() as stack:
-        _held[query] = _take(stack, settings, query, f"pid {os.getpid()}")
-        stack.pop_all()
+        connection = _take(stack, settings, query, f"pid {os.getpid()}")
+        _held[query] = connection, stack.pop_all()
 
 
 def free(settings: "Settings", query: str) -> None:

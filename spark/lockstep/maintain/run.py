@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake
 from lockstep.checkpoints import deltalog
+from lockstep.checkpoints.tidy import tidy
 from lockstep.control import lease
 from lockstep.maintain.archive import archive
 from lockstep.replay import run as replays
@@ -44,6 +45,7 @@ def maintain(spark: "SparkSession", settings: "Settings", run_id: str) -> list[K
     archive(spark, settings, names, run_id)
     for name in names:
         deltalog.witness(settings, name)
+    tidy(settings)
     trim_logs(settings.home / "airflow" / "logs", settings.retain_hours)
     ours = [name for name in names if name.partition(".")[0] not in NOT_OURS and name not in replayed]
     return [_maintain(spark, settings, name, run_id) for name in ours]

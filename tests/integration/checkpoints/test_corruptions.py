@@ -26,7 +26,6 @@ def flip(file):
 
 LOGS = ["metadata", "offsets/0", "offsets/1", "offsets/2", "commits/0", "commits/2", "sources/0/0"]
 STATE = ["state/0/0/2.changelog", "state/1/1/3.changelog"]
-SNAPSHOTS = ["state/0/0/3.zip", "state/0/0/SSTs/*.sst"]
 
 
 @pytest.fixture
@@ -80,9 +79,10 @@ def test_every_broken_snapshot_is_found(spark, settings, view, three_batches, pl
     three_batches({"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "false"})
     generation, whole = generations.get(settings, view.name), place()
     assert verify(settings, generation) == []
+    newest = max(int(file.stem) for file in whole.glob("state/0/0/*.zip"))
     for break_it in (cut, flip, remove):
-        for pattern in SNAPSHOTS:
-            file = sorted(whole.glob(pattern))[-1]
+        for pattern in (f"state/0/0/{newest}.zip", "state/0/0/SSTs/*.sst"):
+            file = max(whole.glob(pattern), key=lambda found: found.stat().st_mtime_ns)
             before = file.read_bytes()
             break_it(file)
             assert verify(settings, generation) != [], f"{break_it.__name__} {file}"

@@ -1,9 +1,13 @@
 """A new generation of a query: nothing that it writes is skipped, and no row is half counted."""
 
+import os
+import time
+
 import pytest
 
 from lockstep.checkpoints import generations, resets
 from lockstep.checkpoints.errors import Refused
+from lockstep.checkpoints.tidy import tidy
 from lockstep.ingest.offsets import bounds
 from lockstep.reconcile.run import reconcile
 
@@ -18,7 +22,7 @@ def spoil(spark, view):
 
 
 def test_a_query_can_be_reset_to_a_time_to_offsets_and_to_the_beginning(
-    spark, settings, stream, view, minutes, batch, live, counts
+    spark, settings, stream, view, minutes, batch, live, counts, place
 ):
     minutes(range(4))
     batch()
@@ -49,6 +53,13 @@ def test_a_query_can_be_reset_to_a_time_to_offsets_and_to_the_beginning(
     with pytest.raises(Refused, match="half counted"):
         reset(spark, settings, view, "2026-11-10T10:07:00Z")
     assert generations.current(settings, view.name) == 4
+
+    root = place().parent
+    long_ago = time.time() - (settings.retain_hours + 1) * 3600
+    for file in [root / "1", root / "4", *(root / "1").rglob("*"), *(root / "4").rglob("*")]:
+        os.utime(file, (long_ago, long_ago))
+    assert f"{view.name}/1" in tidy(settings)
+    assert sorted(one.name for one in root.iterdir()) == ["2", "3", "4"], "what is young, or runs, stays"
 
 
 @pytest.mark.parametrize(
