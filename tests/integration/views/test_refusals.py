@@ -1,0 +1,74 @@
+"""What only Spark knows of a view is asked before anything of it starts, in either layer."""
+
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from lockstep import lake
+from lockstep.batch.rollup import roll_up
+from lockstep.check import ensure
+from lockstep.errors import ViewRefused
+from lockstep.ingest.bronze import ingest
+from lockstep.live import query
+from lockstep.refine.silver import refine
+from lockstep.session import connect
+from lockstep.views import VIEWS
+
+WINDOWED, KEYED = VIEWS["page_views_per_minute"], VIEWS["orders_in_eight_minutes"]
+
+
+def ranked(rows):
+    counted = WINDOWED.transform(rows)
+    return counted.withColumn("views", F.rank().over(Window.partitionBy("window_start").orderBy("page")).cast("bigint"))
+
+
+BAD = {
+    "its key is not unique": (
+        replace(WINDOWED, key=("window_start",)),
+        "its key is not unique: two rows have {'window_start': '2026-01-01 00:00:00'}; add the column",
+    ),
+    "its function gives other columns": (
+        replace(WINDOWED, columns=WINDOWED.columns.replace("BIGINT", "INT")),
+        "it gives window_start timestamp, window_end timestamp, page string, views bigint; make both the same",
+    ),
+    "its function reads a column that is not there": (
+        replace(WINDOWED, transform=lambda rows: rows.select("url")),
+        "it does not run in batch: [UNRESOLVED_COLUMN",
+    ),
+    "no stream can do what it does": (replace(WINDOWED, transform=ranked), "it does not run as a live query: "),
+    "a machine's key is not unique": (
+        replace(KEYED, key=("country",)),
+        "its key is not unique: two rows have {'country': ",
+    ),
+    "a machine's rows have more columns": (
+        replace(KEYED, columns="country STRING", key=("at", "country")),
+        "its rows have the columns orders, which it does not declare",
+    ),
+    "a machine's state cannot be written": (
+        replace(KEYED, step=lambda _, event: ({event.id}, []), **{"deadline": lambda _: None}),
+        "it does not run as a live query, which keeps states as JSON: a state cannot hold",
+    ),
+}
+
+
+def test_a_view_that_cannot_run_is_refused_with_the_reason_and_the_fix(spark):
+    for name, (view, reason) in BAD.items():
+        with pytest.raises(ViewRefused) as refusal:
+            ensure(spark, view)
+        assert reason in str(refusal.value), name
+
+
+def test_nothing_of_a_refused_view_is_started(spark, settings, stream, view, shop):
+    shop.view("e", 1)
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    refine(spark, settings, stream, "run")
+    bad = replace(view, key=("window_start",))
+    with pytest.raises(ViewRefused):
+        roll_up(spark, settings, bad, "run")
+    with connect(settings, "live") as own, pytest.raises(ViewRefused):
+        query.start(own, settings, bad)
+    assert not lake.exists(settings, f"gold.{view.name}")
+    assert not lake.exists(settings, f"live.{view.name}")
