@@ -1,13 +1,17 @@
 """What ``lockstep new`` makes is whole: it passes the linter, the types, its own tests, and the contract tests of all."""
 
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from lockstep.new import make
+from lockstep.new import commands, make
 from lockstep.new.make import NotMade, Stream
 from lockstep.settings import PROJECT
 
@@ -124,6 +128,23 @@ def test_columns_that_do_not_fit_together_are_refused(project, wrong, reason):
     stream = {"kind": "events", "schema": "id STRING, at TIMESTAMP", "id": "id", "key": "id", "time": "at"} | wrong
     with pytest.raises(NotMade, match=reason):
         make.stream(project, Stream("unheard_of", **stream))
+
+
+def test_the_readme_shows_what_is_made_and_how_many_lines_it_is(tmp_path, monkeypatch):
+    for tree in ("spark/lockstep/contracts", "spark/lockstep/views", "expectations", "dbt/models", "tests"):
+        shutil.copytree(PROJECT / tree, tmp_path / tree, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(commands, "PROJECT", tmp_path)
+    readme = (PROJECT / "README.md").read_text()
+    (block,) = re.findall(r"```shell\n(lockstep new .*?)```", readme, re.DOTALL)
+    lines = 0
+    for line in block.replace("\\\n", " ").splitlines():
+        if line.startswith("lockstep new "):
+            done = CliRunner().invoke(commands.app, shlex.split(line)[2:])
+            assert done.exit_code == 0, done.output
+            lines += sum(int(found) for found in re.findall(r"(\d+) lines", done.output))
+    assert f"They write {lines} lines" in readme
+    for path, shown in re.findall(r"```python\n# (spark/lockstep/\S+)\n(.*?)```", readme, re.DOTALL):
+        assert shown in (tmp_path / path).read_text()
 
 
 def test_dbt_keeps_its_sources_in_order(project, made):

@@ -70,7 +70,7 @@ def test_each_key_of_each_window_is_there_once_and_what_is_final_stays(spark, se
         reader.start()
         for n, second in enumerate([150, 185, 190, 250]):
             shop.view(f"f{n}", second, page="/late-morning")
-        shop.heartbeat(300)
+        shop.heartbeat(310)
         shop.flush()
         running.processAllAvailable()
         ahead = by_key(answer(spark, view))

@@ -1,0 +1,137 @@
+"""What reconciliation costs beside the batch run of the same windows, in CPU seconds of the Spark server.
+
+On a running stack (``lockstep up postgres kafka spark``), with a stream and tables of its own, which stay for you to look at::
+
+    python benchmarks/reconcile.py --minutes 10 --rate 1000 --rounds 5
+
+Each round sends so many minutes of page views, lets live have them all, and then measures one run each of ingest, refine,
+roll_up and reconcile. Live stands still meanwhile, so that what is measured is theirs alone. The first round warms the
+server up, and does not count. Prints JSON.
+"""
+
+import argparse
+import json
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psutil
+from confluent_kafka import Producer
+
+from lockstep import settings
+from lockstep.batch.rollup import roll_up
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.definition import View
+from lockstep.ingest.bronze import ingest
+from lockstep.kafka import confluent_config, ensure_topics
+from lockstep.live import query
+from lockstep.reconcile.run import reconcile
+from lockstep.refine.silver import refine
+from lockstep.session import connect
+from lockstep.views import VIEWS
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+PAGES = [f"/product/{n}" for n in range(50)]
+Costs = dict[str, list[float]]
+
+
+def server(config: settings.Settings) -> psutil.Process:
+    """The process that listens on the Spark server's port."""
+    listening = (c for c in psutil.net_connections("tcp") if c.status == psutil.CONN_LISTEN and c.laddr)
+    pid = next((c.pid for c in listening if c.laddr.port == config.spark_port), None)
+    if pid is None:
+        raise SystemExit(f"Nothing listens on port {config.spark_port}: `lockstep up postgres kafka spark` first.")
+    return psutil.Process(pid)
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """What the server has used until now, with its Python workers."""
+    times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
+    ended = process.cpu_times()
+    return sum(t.user + t.system for t in times) + ended.children_user + ended.children_system
+
+
+@contextmanager
+def measured(process: psutil.Process, costs: Costs, what: str) -> Iterator[None]:
+    """Add the CPU seconds of the block."""
+    before = cpu_seconds(process)
+    yield
+    costs[what].append(cpu_seconds(process) - before)
+
+
+def send(config: settings.Settings, contract: Contract, begin: datetime, minutes: int, rate: int) -> None:
+    """Page views at an even rate of event time, and a heartbeat that closes their windows."""
+    producer = Producer(confluent_config(config) | {"linger.ms": 50, "queue.buffering.max.messages": 1_000_000})
+    for number in range(minutes * 60 * rate):
+        at = begin + timedelta(seconds=number / rate)
+        user = f"u{number % 1000}"
+        event = {"event_id": uuid.uuid4().hex, "event_time": at.isoformat(), "user_id": user, "session_id": user}
+        value = json.dumps(event | {"page": PAGES[number % len(PAGES)]})
+        producer.produce(contract.topic, value, user, timestamp=int(at.timestamp() * 1000) + 500)
+        producer.poll(0)
+    closed = int((begin + timedelta(minutes=minutes, seconds=30)).timestamp() * 1000)
+    for partition in range(contract.partitions):
+        headers: list[tuple[str, Any]] = [("lockstep-heartbeat", b"1")]
+        producer.produce(contract.topic, None, None, partition, timestamp=closed, headers=headers)
+    producer.flush(60)
+
+
+def follow(config: settings.Settings, view: View) -> None:
+    """Let live take all that there is, and stop it."""
+    with connect(config, "live") as own:
+        running = query.start(own, config, view)
+        running.processAllAvailable()
+        running.stop()
+
+
+def main() -> None:
+    """Run all rounds, and print what each step cost."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--minutes", type=int, default=10)
+    arguments.add_argument("--rate", type=int, default=1000)
+    arguments.add_argument("--rounds", type=int, default=5)
+    given = arguments.parse_args()
+    config, name = settings.load(), f"page_views_{uuid.uuid4().hex[:8]}"
+    contract = CONTRACTS[name] = replace(CONTRACTS["page_views"], name=name, topic=name)
+    view = replace(VIEWS["page_views_per_minute"], name=f"per_minute_{name[-8:]}", input=name)  # type: ignore[call-arg]
+    ensure_topics(config, {name: contract})
+    process, costs = server(config), defaultdict(list)
+    steps: dict[str, Callable[[Any], Any]] = {
+        "ingest": lambda spark: ingest(spark, config, contract, "benchmark"),
+        "refine": lambda spark: refine(spark, config, contract, "benchmark"),
+        "roll_up": lambda spark: roll_up(spark, config, view, "benchmark"),
+        "reconcile": lambda spark: reconcile(spark, config, [view], "benchmark"),
+    }
+    windows = 0
+    with connect(config, "benchmark") as spark:
+        for number in range(given.rounds + 1):
+            send(config, contract, START + timedelta(minutes=number * given.minutes), given.minutes, given.rate)
+            follow(config, view)
+            for step, work in steps.items():
+                with measured(process, costs, step):
+                    done = work(spark)
+            windows += done[0].windows
+            if done[0].verdict != "equal":
+                raise SystemExit(f"the layers differ: {done[0]}")
+    counted = {step: sum(seconds[1:]) for step, seconds in costs.items()}
+    batch = sum(seconds for step, seconds in counted.items() if step != "reconcile")
+    print(
+        json.dumps(
+            {
+                "events": given.minutes * 60 * given.rate * given.rounds,
+                "windows": windows,
+                "cpu_seconds": {step: round(seconds, 2) for step, seconds in counted.items()},
+                "reconcile_of_batch": round(counted["reconcile"] / batch, 3),
+                "reconcile_of_roll_up": round(counted["reconcile"] / counted["roll_up"], 3),
+            },
+            indent=2,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
