@@ -113,12 +113,12 @@ def rebuild_day(start: datetime, end: datetime, run_id: str) -> list[str]:
     """
     from lockstep.batch.rollup import gold_of, rebuild
     from lockstep.marts import build
-    from lockstep.replay.lock import backfilling
+    from lockstep.replay.lock import backfilling, of_gold
 
     settings = configuration.load()
     views = list(chosen(settings.views))
-    span = {gold_of(view): (start, end) for view in views}
-    with backfilling(settings, run_id, span), connect(settings, "rollup") as spark:
+    spans = {gold_of(view): of_gold(view, start, end) for view in views}
+    with backfilling(settings, run_id, spans), connect(settings, "rollup") as spark:
         entries = [rebuild(spark, settings, view, start, end, run_id) for view in views]
         return [entry.table for entry in entries if entry] + build(spark, settings, start, end, run_id)
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep.control import control
+from lockstep.definition import Keyed, View
 from lockstep.errors import LockstepError
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ ON CONFLICT (holder, table_name) DO UPDATE SET
 low = least(interval_locks.low, excluded.low), high = greatest(interval_locks.high, excluded.high),
 backend = excluded.backend, backend_start = excluded.backend_start
 """
+
+
+def of_gold(view: View, low: datetime, high: datetime) -> Span:
+    """What to hold of a view's gold for an interval: all of it, where the view is always written as a whole."""
+    return ALWAYS if isinstance(view, Keyed) and view.upserts else (low, high)
 
 
 class IntervalHeld(LockstepError):

@@ -21,7 +21,6 @@ from lockstep.definition import View, Windowed
 from lockstep.ingest import ledger
 from lockstep.ingest.ranges import Range, size, to_where
 from lockstep.lake import Txn
-from lockstep.reconcile.compare import by_window
 from lockstep.refine.silver import QUARANTINE, QUARANTINE_PROPERTIES
 from lockstep.refine.tables import Tables
 from lockstep.replay.diff import span_of
@@ -72,10 +71,11 @@ def promote(spark: "SparkSession", settings: "Settings", replay: Replay, run_id:
 def undo(spark: "SparkSession", settings: "Settings", replay: Replay, run_id: str) -> dict[str, Any]:
     """Put back the rows of the interval as they were before the promotion; what came to other intervals since stays.
 
-    A window that newer rows, or anybody else, have changed since the promotion stays as it is now: put back, it would lack them.
+    A window that rows have reached since the promotion, or anybody has changed, stays as it is now: put back, it would lack them.
+    Of a keyed view that holds for each key.
 
     Returns:
-        ``versions`` by table, and ``kept``: by view how many windows stay as they are.
+        ``versions`` by table, and ``kept``: by view how many windows, or keys, stay as they are.
 
     Raises:
         Refused: another replay was promoted over this one since; undo that one first.
@@ -263,9 +263,7 @@ def _caught_up(
     done: ledger.Entry,
 ) -> "tuple[DataFrame, Span]":
     """The shadow's rows at gold's position of now: what rows touch that gold has taken since is computed again."""
-    shadow = replay.stages["shadowed"]["gold"][view.name]
-    then = {(r["topic"], r["partition"]): r["end"] for r in shadow["ranges"]}
-    new = [Range(r.topic, r.topic_id, r.partition, then.get((r.topic, r.partition), 0), r.end) for r in done.ranges]
+    new = _since(done, [Range(**r) for r in replay.stages["shadowed"]["gold"][view.name]["ranges"]])
     if not size(new):
         return rows, span
     silver = {stream: covered(spark, settings, stream, done) for stream in view.streams}
@@ -274,13 +272,7 @@ def _caught_up(
         # Its state may reach anywhere, and it may be final further on than it was.
         wide = bounded(view, done, span[0], max(span[1], _asked(replay, view) or span[1]))
         return result(counting, silver, *wide), wide
-    arrived = {
-        stream: silver[stream].where(
-            to_where([r for r in new if r.topic == CONTRACTS[stream].topic], "_partition", "_offset")
-        )
-        for stream in view.streams
-    }
-    found = summary(view, arrived)
+    found = summary(view, {stream: silver[stream].where(_of(new, stream)) for stream in view.streams})
     if found["first"] is None:
         return rows, span
     low, high = (moment.replace(tzinfo=UTC) for moment in view.windows_of(found["first"], found["last"]))
@@ -288,6 +280,17 @@ def _caught_up(
     if low >= high:
         return rows, span
     return rows.where(f"NOT ({interval(view, low, high)})").unionByName(result(counting, silver, low, high)), span
+
+
+def _since(done: ledger.Entry, before: list[Range]) -> list[Range]:
+    """What gold has taken since it stood at other ranges."""
+    then = {(r.topic, r.partition): r.end for r in before}
+    return [Range(r.topic, r.topic_id, r.partition, then.get((r.topic, r.partition), 0), r.end) for r in done.ranges]
+
+
+def _of(ranges: list[Range], stream: str) -> str:
+    """A SQL predicate for the rows of a stream's silver in the ranges."""
+    return to_where([r for r in ranges if r.topic == CONTRACTS[stream].topic], "_partition", "_offset")
 
 
 def _asked(replay: Replay, view: View) -> datetime | None:
@@ -334,28 +337,51 @@ def _undo_rows(
 def _undo_gold(
     spark: "SparkSession", settings: "Settings", replay: Replay, view: View, commit: "Commit", run_id: str
 ) -> int:
-    """Returns how many windows stay as they are now."""
+    """Returns how many windows, or keys of a keyed view, stay as they are now."""
     table = gold_of(view)
     low, high = (datetime.fromisoformat(moment) for moment in commit.record["span"])
     where = interval(view, low, high)
     before, then, now = (
         lake.read(spark, settings, table, at).where(where) for at in (commit.version - 1, commit.version, None)
     )
-    touched = by_window(now, then, view, ("now", "then")).where("keys <> equal").select("window_start").persist()
+    done = current(settings, table)
+    kept = _touched(spark, settings, view, now, then, _since(done, list(ledger.entry(commit).ranges))).persist()
     try:
-        kept = touched.count()
         rows = before
-        if kept:
-            window = F.col("window_start") if isinstance(view, Windowed) else F.date_trunc("minute", "at")
-            old, new = (df.withColumn("_window", window) for df in (before, now))
-            marked = touched.withColumnRenamed("window_start", "_window")
-            rows = old.join(marked, "_window", "left_anti").unionByName(new.join(marked, "_window", "left_semi"))
-            rows = rows.select(*before.columns)
-        counts = _recounted(spark, settings, replay, view, current(settings, table), after="undo")
-        _commit_gold(settings, replay, "undo", view, rows, (low, high), counts, run_id)
-        return kept
+        if count := kept.count():
+            keys = kept.columns
+            rows = before.join(kept, keys, "left_anti").unionByName(now.join(kept, keys, "left_semi"))
+        counts = _recounted(spark, settings, replay, view, done, after="undo")
+        _commit_gold(settings, replay, "undo", view, rows.select(*before.columns), (low, high), counts, run_id)
+        return count
     finally:
-        touched.unpersist()
+        kept.unpersist()
+
+
+def _touched(
+    spark: "SparkSession",
+    settings: "Settings",
+    view: View,
+    now: "DataFrame",
+    then: "DataFrame",
+    new: list[Range],
+) -> "DataFrame":
+    """What must stay as it is now: windows that rows have reached since, or anybody has changed; of a keyed view its keys."""
+    if not isinstance(view, Windowed):
+        keys = list(view.key)
+        return now.exceptAll(then).select(*keys).unionAll(then.exceptAll(now).select(*keys)).distinct()
+    changed = now.exceptAll(then).unionAll(then.exceptAll(now)).select("window_start")
+    rows = lake.read(spark, settings, Tables.of(CONTRACTS[view.input]).log).where(_of(new, view.input))
+    return changed.unionAll(_windows(view, rows.where(view.on_time))).distinct()
+
+
+def _windows(view: Windowed, rows: "DataFrame") -> "DataFrame":
+    """The starts of the windows that hold the rows."""
+    size_, slide = (int(length.total_seconds() * 1_000_000) for length in (view.size, view.slide))
+    at = f"unix_micros({view.event_time})"
+    ends = rows.selectExpr(f"({at} - {size_}) div {slide} + 1 AS first", f"{at} div {slide} AS last")
+    starts = ends.where("first <= last").selectExpr("explode(sequence(first, last)) AS n")
+    return starts.selectExpr(f"timestamp_micros(n * {slide}) AS window_start")
 
 
 def _check_newest(settings: "Settings", replay: Replay, table: str, commit: "Commit") -> None:

@@ -279,10 +279,9 @@ def _spans(plan: Plan, made: Mapping[str, Any] | None = None) -> dict[str, lock.
         held += [tables.log] if "silver" in plan.layers else []
         spans |= {table: _arrived(part) for table in held}
     for target in plan.targets:
-        spans[gold_of(VIEWS[target.view])] = target.span or lock.ALWAYS
-    for view, shadowed in (made or {}).get("gold", {}).items():
-        if shadowed["span"]:
-            spans[f"gold.{view}"] = differences.span_of(shadowed)
+        view, shadowed = VIEWS[target.view], (made or {}).get("gold", {}).get(target.view, {})
+        span = differences.span_of(shadowed) if shadowed.get("span") else target.span
+        spans[gold_of(view)] = lock.of_gold(view, *span) if span else lock.ALWAYS
     return spans
 
 
