@@ -38,7 +38,8 @@ class Progress:
         rows_per_second: rows that it took in a second of its own time.
         lag: offsets that its topics held beyond the batch.
         watermark: UTC; None before there is one.
-        state_rows, state_bytes: over all stateful operators; bytes are those in memory.
+        state_rows: over all stateful operators, as of the last count; None before the first.
+        state_bytes: of memory.
         dropped_rows: rows that the engine left out as too late, which must be none.
         failures: how often in a row the query has failed; ``error`` says why the last time.
     """
@@ -52,14 +53,21 @@ class Progress:
     batch_ms: int = 0
     lag: int = 0
     watermark: datetime | None = None
-    state_rows: int = 0
+    state_rows: int | None = None
     state_bytes: int = 0
     dropped_rows: int = 0
     failures: int = 0
     error: str | None = None
 
 
-def parse(query: str, generation: int, said: Mapping[str, Any] | None, failures: int, error: str | None) -> Progress:
+def parse(
+    query: str,
+    generation: int,
+    said: Mapping[str, Any] | None,
+    failures: int = 0,
+    error: str | None = None,
+    state_rows: int | None = None,
+) -> Progress:
     """A query's progress out of Spark's own JSON (``lastProgress``), or the lack of it. Pure."""
     if said is None:
         return Progress(query, generation, failures=failures, error=error)
@@ -76,7 +84,8 @@ def parse(query: str, generation: int, said: Mapping[str, Any] | None, failures:
         lag=sum(_behind(source) for source in said["sources"]),
         # Spark says 1970 before there is one.
         watermark=datetime.fromisoformat(watermark) if watermark and not watermark.startswith("1970-01-01") else None,
-        state_rows=sum(operator.get("numRowsTotal", 0) for operator in operators),
+        # Not Spark's own number: to track that makes every write to the state a read too.
+        state_rows=state_rows,
         state_bytes=sum(operator.get("memoryUsedBytes", 0) for operator in operators),
         dropped_rows=sum(operator.get("numRowsDroppedByWatermark", 0) for operator in operators),
         failures=failures,

@@ -4,6 +4,7 @@ The queries live in the server. When this process is killed they go on, and the 
 when the server is killed this process ends too, and its supervisor starts it again once the server is back.
 """
 
+import itertools
 import json
 import logging
 import signal
@@ -17,10 +18,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import psycopg2
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from lockstep import settings
-from lockstep.checkpoints import generations, journal
+from lockstep.checkpoints import generations, inspection, journal
 from lockstep.checkpoints.files import Checkpoint
 from lockstep.checkpoints.generations import Generation
 from lockstep.checkpoints.journal import Witness
@@ -80,6 +81,7 @@ class Kept:
     retry_at: float = 0.0
     error: str | None = None
     journal: Mapping[str, Witness] | None = None
+    state_rows: int | None = None
 
     def look(self, config: "Settings", now: float, generation: Generation) -> None:
         """Start the query when it does not run and its time has come; tell why it stopped; follow it to a new generation.
@@ -100,7 +102,7 @@ class Kept:
             self.running = None
         if now < self.retry_at and generation == self.generation:
             return
-        self.generation, self.journal = generation, None
+        self.generation, self.journal, self.state_rows = generation, None, None
         topics = [CONTRACTS[stream].topic for stream in self.view.streams]
         missing = sorted(set(topics) - existing_bounds(config, topics).keys())
         if missing:
@@ -118,11 +120,22 @@ class Kept:
             seen = journal.known(config, self.generation) if self.journal is None else self.journal
             self.journal = journal.witness(config, self.generation, seen)
 
+    def count_state(self, spark: "SparkSession", config: "Settings") -> None:
+        """Count the rows of the query's state, which its micro-batches do not track because that costs them time."""
+        try:
+            found = inspection.stores(spark, config, self.view)
+        except (LockstepError, PySparkException) as error:
+            # Nothing yet, or Spark has removed an old file meanwhile.
+            log.info("%s: its state was not counted: %s", self.view.name, str(error).partition("\n")[0])
+            return
+        self.state_rows = sum(store.rows for store in found if not store.variable.startswith("$"))
+
     def progress(self) -> Progress:
         """What the query says of itself."""
         said = self.running.lastProgress if self.running is not None else None
         number = self.generation.number if self.generation else 1
-        return parse(self.view.name, number, json.loads(said.json) if said else None, self.failures, self.error)
+        found = json.loads(said.json) if said else None
+        return parse(self.view.name, number, found, self.failures, self.error, self.state_rows)
 
     def _failed(self, reason: object, now: float) -> None:
         pause = min(2.0**self.failures, LONGEST_PAUSE_SECONDS)
@@ -143,6 +156,8 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
             for view in chosen(config.views)
         ]
         own = stack.enter_context(connect(config, "live"))
+        # One of them each time: it takes about a second.
+        turns = itertools.cycle(kept)
         publish_at = time.monotonic() + publish_seconds
         while not stopping.is_set():
             try:
@@ -150,6 +165,8 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
                 if time.monotonic() >= publish_at:
                     for one in kept:
                         one.witness(config)
+                    for one in itertools.islice(turns, 1):
+                        one.count_state(own, config)
                     publish(own, config, [one.progress() for one in kept])
                     send_waiting(config)
                     publish_at = time.monotonic() + publish_seconds

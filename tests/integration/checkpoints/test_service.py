@@ -55,6 +55,8 @@ def test_the_service_follows_refuses_and_tells(spark, settings, view, beside, mi
         assert said[view.name]["batch"] >= 0
         assert said[beside.name]["batch"] >= 0
         assert (said[view.name]["lag"], said[view.name]["error"]) == (0, None)
+        # Six events that are remembered, three windows.
+        assert said[view.name]["state_rows"] == 9
 
     with serving(settings, view, beside):
         both_have_counted()

@@ -22,7 +22,7 @@ SAID = {
 
 
 def test_progress_is_summed_over_sources_and_operators():
-    found = parse("a", 2, SAID, 0, None)
+    found = parse("a", 2, SAID, state_rows=11)
     assert (found.query, found.generation, found.batch, found.batch_ms) == ("a", 2, 7, 800)
     assert (found.input_rows, found.rows_per_second, found.lag) == (13, 12.5, 5)
     assert (found.state_rows, found.state_bytes, found.dropped_rows) == (11, 300, 1)
