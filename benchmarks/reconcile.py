@@ -2,7 +2,7 @@
 
 On a running stack (``lockstep up postgres kafka spark``), with a stream and tables of its own, which stay for you to look at::
 
-    python benchmarks/reconcile.py --minutes 10 --rate 1000 --rounds 5
+    python benchmarks/reconcile.py --minutes 5 --rate 1000 --rounds 5
 
 Each round sends so many minutes of page views, lets live have them all, and then measures one run each of ingest, refine,
 roll_up and reconcile. Live stands still meanwhile, so that what is measured is theirs alone. The first round warms the
@@ -91,7 +91,7 @@ def follow(config: settings.Settings, view: View) -> None:
 def main() -> None:
     """Run all rounds, and print what each step cost."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--minutes", type=int, default=10)
+    arguments.add_argument("--minutes", type=int, default=5)
     arguments.add_argument("--rate", type=int, default=1000)
     arguments.add_argument("--rounds", type=int, default=5)
     given = arguments.parse_args()

@@ -143,13 +143,18 @@ def _reconcile(
     live, batch = ground.live.where(closed), ground.batch.where(closed)
     windows = compare(live, batch, view).persist()
     try:
-        found = _attributed(spark, settings, view, ground, windows, live, batch)
+        extent = _extent(windows, compared)
+        found = _attributed(spark, settings, view, ground, extent, live, batch)
         corrected = tell.corrections(spark, settings, view, found, run_id)
         verdicts = judge.by_window(found)
-        report = _report(view, ground.until, windows, found, verdicts, corrected)
+        report = _report(view, ground.until, extent["windows"], found, verdicts, corrected)
         held = min((w for w, v in verdicts.items() if v["passing"] or v["verdict"] == "unexplained"), default=None)
         settled = min(ground.until, held) if held else ground.until
-        new = windows.where((F.col("window_end") > F.lit(compared)) & (F.col("window_start") < F.lit(settled))).count()
+        new = (
+            extent["new"]
+            if held is None
+            else _extent(windows.where(F.col("window_start") < F.lit(held)), compared)["new"]
+        )
         record = {
             "writer": "reconcile",
             "view": view.name,
@@ -172,22 +177,33 @@ def _reconcile(
     return report
 
 
+def _extent(windows: "DataFrame", compared: datetime) -> dict[str, Any]:
+    """How many windows there are, how many are ``new`` since then, and between which starts those lie that differ."""
+    differs = F.when(F.col("keys") != F.col("equal"), F.col("window_start"))
+    found = windows.agg(
+        F.count("*").alias("windows"),
+        F.count_if(F.col("window_end") > F.lit(compared)).alias("new"),
+        F.min(differs).alias("first"),
+        F.max(differs).alias("last"),
+    )
+    return dict(found.collect()[0].asDict())
+
+
 def _attributed(
     spark: "SparkSession",
     settings: "Settings",
     view: View,
     ground: Ground,
-    windows: "DataFrame",
+    extent: Mapping[str, Any],
     live: "DataFrame",
     batch: "DataFrame",
 ) -> list[Difference]:
     """Every key that differs, with its causes."""
-    differing = windows.where("keys <> equal").agg(F.min("window_start"), F.max("window_start")).collect()[0]
-    if differing[0] is None:
+    if extent["first"] is None:
         return []
     if not _upserts(view):
         column = "at" if isinstance(view, Keyed) else "window_start"
-        inside = F.col(column).between(F.lit(differing[0]), F.lit(differing[1]) + F.expr("INTERVAL 1 MINUTE"))
+        inside = F.col(column).between(F.lit(extent["first"]), F.lit(extent["last"]) + F.expr("INTERVAL 1 MINUTE"))
         live, batch = live.where(inside), batch.where(inside)
     return attribute(Case(spark, settings, view, live, batch, ground.done, ground.seen))
 
@@ -195,7 +211,7 @@ def _attributed(
 def _report(
     view: View,
     until: datetime,
-    windows: "DataFrame",
+    windows: int,
     found: list[Difference],
     verdicts: Mapping[datetime, Mapping[str, Any]],
     corrected: int,
@@ -209,7 +225,7 @@ def _report(
         view=view.name,
         verdict="unexplained" if unexplained else "explained" if verdicts else "equal",
         until=until,
-        windows=windows.count(),
+        windows=windows,
         unexplained=unexplained,
         sample=str(shown[0]) if unexplained else None,
         causes=causes,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.integration.reconcile.test_lambda import _pretend_the_query_is_done
+from tests.integration.reconcile.test_lambda import pretend_the_query_is_done
 from tests.shop import START, Shop
 
 from lockstep import lake
@@ -87,7 +87,7 @@ def found(settings) -> Iterator[Any]:
             f"AS SELECT *, current_timestamp() AS _updated_at FROM gold.{view.name}"
         )
         spark.conf.unset(METADATA)
-        _pretend_the_query_is_done(settings, contract, view)
+        pretend_the_query_is_done(settings, contract, view)
         before = reconcile(spark, settings, [view], "before")[0]
         for fault in FAULTS:
             _do(spark, view, fault)
