@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import demo
-from tests.integration.conftest import settings, stack, stream, view
-from tests.integration.crash.conftest import scene, traffic
+from tests.integration.conftest import stack
+from tests.integration.crash.scenes import Scene, staged
 
 from lockstep.settings import PROJECT
+from lockstep.stack.stack import Stack
 
-__all__ = ["demo", "scene", "settings", "stack", "stream", "traffic", "view"]
+__all__ = ["demo", "stack"]
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +30,10 @@ def report() -> Iterator[Callable[[str], None]]:
             lines.flush()
 
         yield add
+
+
+@pytest.fixture
+def scene(stack: Stack, tmp_path: Path) -> Iterator[Scene]:
+    """A stream for each crash."""
+    with staged(stack, tmp_path) as one:
+        yield one

@@ -1,25 +1,25 @@
-"""A stream with traffic, for tests that kill what works on it."""
+"""Streams with traffic, for tests that kill what works on them."""
 
 import random
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from tests.integration.crash.flow import Traffic
-from tests.integration.crash.scenes import Scene
+from tests.integration.crash.scenes import Scene, staged
 
 from lockstep.contracts import Contract
-from lockstep.definition import View
 from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
 
 
 @pytest.fixture
 def traffic(settings: Settings, stream: Contract) -> Traffic:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"traffic of seed {seed}")
-    return Traffic(settings, stream, seed)
+    """Traffic on the test's own stream."""
+    return Traffic(settings, stream, random.SystemRandom().randrange(2**32))
 
 
-@pytest.fixture
-def scene(stack: Stack, settings: Settings, stream: Contract, view: View, traffic: Traffic, tmp_path: Path) -> Scene:
-    return Scene(settings, stack, stream, view, traffic, tmp_path)
+@pytest.fixture(scope="module")
+def scene(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """One stream for all crash points of a module: each finds what the ones before it have left."""
+    with staged(stack, tmp_path_factory.mktemp("scene")) as one:
+        yield one

@@ -3,12 +3,15 @@
 ``nth`` says at which of its passes the point strikes; the gate plays each once, the long run each with many.
 """
 
+import json
 import os
 import random
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +20,20 @@ from deltalake import DeltaTable
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 from tests.e2e import oracle
 from tests.integration.crash.driver import kill, run_until_killed, supervised, task
-from tests.integration.crash.flow import Traffic, digest, drain, recover, replay, violations, windows
+from tests.integration.crash.flow import Traffic, digest, drain, recover, replay, stream_named, violations, windows
 from tests.integration.crash.watch import appears, until
 
 from lockstep import lake
 from lockstep.checkpoints import generations
-from lockstep.contracts import Contract
+from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
+from lockstep.kafka import ensure_topics
 from lockstep.replay import run
 from lockstep.replay.record import find
 from lockstep.session import connect
 from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
+from lockstep.views import VIEWS
 
 MONTHS_AGO = time.time() - 60 * 86400
 ORPHANS = 1000
@@ -45,6 +50,8 @@ class Scene:
     traffic: Traffic
     directory: Path
     recovered_in: float = 0.0
+    is_live: bool = False
+    until_its_end: ExitStack = field(default_factory=ExitStack)
 
     # -- the task is killed -------------------------------------------------------------------------------------------
 
@@ -84,10 +91,15 @@ class Scene:
     def server_dies_with_rows_staged(self, nth: int) -> None:
         """P2: Parquet files are there, and the log does not know of them."""
         bronze = self.table("bronze")
+        before = {*bronze.glob("part-*.parquet")}
+
+        def new() -> list[Path]:
+            return [file for file in {*bronze.glob("part-*.parquet")} - before if _is_complete(file)]
+
         with self.traffic.flowing(), task(self.stream.name) as process:
-            self.server_dies_when(lambda: len([*filter(_is_complete, bronze.glob("part-*.parquet"))]) >= nth, process)
-        known = DeltaTable(str(bronze)).file_uris()
-        assert any(file.name not in str(known) for file in bronze.glob("part-*.parquet")), "too late"
+            self.server_dies_when(lambda: len(new()) >= nth, process)
+        known = str(DeltaTable(str(bronze)).file_uris()) if DeltaTable.is_deltatable(str(bronze)) else ""
+        assert any(file.name not in known for file in new()), "too late"
         self.recovers()
 
     def server_dies_in_a_log_checkpoint(self, nth: int) -> None:
@@ -98,9 +110,12 @@ class Scene:
             table = f"bronze.{self.stream.name}"
             spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
         log = self.table("bronze") / "_delta_log"
-        before = {*_checkpoints(log)}
+        before = _numbers(log.glob("*.checkpoint.*"))
         with self.traffic.flowing(), task(self.stream.name) as process:
-            self.server_dies_when(lambda: len({*_checkpoints(log)} - before) >= nth, process)
+            self.server_dies_when(lambda: len(_numbers(log.glob("*.checkpoint.*")) - before) >= nth, process)
+        finished = log / "_last_checkpoint"
+        last = json.loads(finished.read_text())["version"] if finished.exists() else -1
+        assert max(_numbers(log.glob("*.checkpoint.*"))) > last, "too late"
         self.recovers()
 
     def server_dies_while_compacting(self) -> None:
@@ -108,9 +123,9 @@ class Scene:
         self.traffic.burst(60)
         drain(self.settings, self.stream, self.view, "before")
         bronze = self.table("bronze")
-        before = len([*bronze.glob("part-*.parquet")])
+        before = {*bronze.glob("part-*.parquet")}
         with task(self.stream.name, "--maintain") as process:
-            self.server_dies_when(lambda: len([*bronze.glob("part-*.parquet")]) > before, process)
+            self.server_dies_when(lambda: {*bronze.glob("part-*.parquet")} - before, process)
         self.traffic.burst(20)
         self.recovers()
 
@@ -134,22 +149,29 @@ class Scene:
 
     def server_dies_under_a_live_query(self, point: str, nth: int) -> None:
         """P6: a batch is in the table, and not in ``commits``. P7: its state is being committed."""
+        self.keep_live()
         checkpoint = Path(generations.get(self.settings, self.view.name).location(self.settings))
-        log = self.table("live") / "_delta_log"
-        markers: dict[str, Callable[[], Any]] = {
-            # The table's creation is version 0, and each batch that had rows the next.
-            "P6": lambda: (log / f"{nth:020d}.json").exists(),
-            "P7": lambda: [*checkpoint.glob(f"state/*/*/*{nth}.changelog*")],
+        log, state = self.table("live") / "_delta_log", checkpoint / "state"
+        markers: dict[str, Callable[[], set[int]]] = {
+            "P6": lambda: _numbers(log.glob("*.json")),
+            "P7": lambda: _numbers(state.glob("*/*/*.changelog*")),
         }
-        with supervised(self.stream.name, "--live"):
-            with self.traffic.flowing(most=1000):
-                self.server_dies_when(markers[point])
-                begun, done = (_newest(checkpoint / name) for name in ("offsets", "commits"))
-                assert begun == done + 1, "too late, or too early"
-                self.server_is_back()
-            self.recovers()
-            patiently = Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
-            patiently(self.live_is_right)
+        with self.traffic.flowing(most=1000):
+            until(lambda: _numbers((checkpoint / "commits").glob("*")), within=120)
+            before = max(markers[point]())
+            self.server_dies_when(lambda: max(markers[point]()) >= before + nth)
+            begun, done = (max(_numbers((checkpoint / name).glob("*"))) for name in ("offsets", "commits"))
+            assert begun == done + 1, "too late, or too early"
+            self.server_is_back()
+        self.recovers()
+        patiently = Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
+        patiently(self.live_is_right)
+
+    def keep_live(self) -> None:
+        """Have the live service run, and come back whenever it dies, until the scene is over."""
+        if not self.is_live:
+            self.until_its_end.enter_context(supervised(self.stream.name, "--live"))
+            self.is_live = True
 
     # -- what is looked at ---------------------------------------------------------------------------------------------
 
@@ -188,6 +210,23 @@ class Scene:
         self.stack.wait_healthy("spark")
 
 
+@contextmanager
+def staged(stack: Stack, directory: Path) -> Iterator[Scene]:
+    """A scene on a stream of its own, with a topic."""
+    settings = stack.settings
+    stream, view = stream_named(f"page_views_{uuid.uuid4().hex[:8]}")
+    ensure_topics(settings, {stream.name: stream})
+    CONTRACTS[stream.name], VIEWS[view.name] = stream, view
+    scene = Scene(
+        settings, stack, stream, view, Traffic(settings, stream, random.SystemRandom().randrange(2**32)), directory
+    )
+    try:
+        with scene.until_its_end:
+            yield scene
+    finally:
+        del CONTRACTS[stream.name], VIEWS[view.name]
+
+
 # At a random pass, for the long runs; a task has few passes, and a file may be the first of its kind.
 PLAYS: dict[str, Callable[[Scene, random.Random], None]] = {
     "P0": lambda scene, dice: scene.task_dies_at("range-planned", dice.randrange(1, 5)),
@@ -210,10 +249,6 @@ def _is_complete(file: Path) -> bool:
     return file.stat().st_size > 8 and file.read_bytes().endswith(b"PAR1")
 
 
-def _checkpoints(log: Path) -> list[str]:
-    """Which versions have a checkpoint in the log, complete or not."""
-    return [file.name.lstrip(".").partition(".")[0] for file in log.iterdir() if ".checkpoint." in file.name]
-
-
-def _newest(directory: Path) -> int:
-    return max((int(file.name) for file in directory.iterdir() if file.name.isdigit()), default=-1)
+def _numbers(files: Iterable[Path]) -> set[int]:
+    """The versions, batches or states that files are of, complete or not."""
+    return {int(name) for file in files if (name := file.name.lstrip(".").partition(".")[0]).isdigit()}

@@ -12,7 +12,7 @@ CRASH_POINTS = {
 
 @pytest.mark.parametrize("when", CRASH_POINTS)
 def test_nothing_is_lost_or_doubled_by_a_task_killed_when(when, scene):
-    scene.task_dies_at(CRASH_POINTS[when], nth=2)
+    scene.task_dies_at(CRASH_POINTS[when], nth=1)
 
 
 def test_a_write_that_outlives_its_killed_task_is_not_there_twice(scene):

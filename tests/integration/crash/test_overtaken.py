@@ -1,0 +1,51 @@
+"""A write whose task has died commits in the middle of the retry: the retry says so, and the next one goes on from there."""
+
+from dataclasses import replace
+
+import pytest
+from tests.integration.crash.flow import recover, violations
+
+from lockstep import lake
+from lockstep.errors import Overtaken
+from lockstep.ingest import bronze, ledger
+from lockstep.refine import silver
+from lockstep.refine.tables import Tables
+
+
+def half(ranges):
+    return [replace(r, end=(r.start + r.end) // 2) for r in ranges]
+
+
+def test_a_dead_ingest_comes_in_with_fewer_offsets(spark, settings, stream, view, traffic, monkeypatch):
+    traffic.burst(20)
+    read, table = bronze.read_range, bronze.table_of(stream)
+
+    def overtaken(session, config, ranges):
+        monkeypatch.undo()
+        record = ledger.record("ingest", None, "dead", half(ranges))
+        lake.append(read(session, config, half(ranges)), config, table, ledger.txn(table, record), record)
+        return read(session, config, ranges)
+
+    monkeypatch.setattr(bronze, "read_range", overtaken)
+    with pytest.raises(Overtaken, match="entry 1 is of run dead"):
+        bronze.ingest(spark, settings, stream, "retry")
+    recover(settings, stream, view)
+    assert violations(settings, stream, view, traffic.sent) == []
+
+
+def test_a_dead_refine_comes_in_when_quarantine_is_already_ahead_of_it(
+    spark, settings, stream, view, traffic, monkeypatch
+):
+    traffic.burst(60)
+    ranges = bronze.ingest(spark, settings, stream, "run").ranges
+
+    def overtaken(point):
+        if point == "quarantine-committed":
+            monkeypatch.undo()
+            silver._write(spark, settings, stream, Tables.of(stream), None, half(ranges), "dead")
+
+    monkeypatch.setattr(silver, "crashpoint", overtaken)
+    with pytest.raises(Overtaken, match="entry 1 is of run dead"):
+        silver.refine(spark, settings, stream, "retry")
+    recover(settings, stream, view)
+    assert violations(settings, stream, view, traffic.sent) == []
