@@ -62,7 +62,8 @@ def verdict(spark: "SparkSession", settings: "Settings", view: "View") -> Verdic
     """Compare the view as it is now with its query's checkpoint."""
     generation = generations.get(settings, view.name)
     location = generation.location(settings)
-    found = differences(spark, settings, location, view) if Checkpoint(location).last() is not None else ()
+    begun = Checkpoint(location).last() is not None
+    found = differences(spark, settings, location, view, generation.table) if begun else ()
     return Verdict(view.name, generation.number, tuple(found))
 
 
@@ -81,26 +82,27 @@ def check(spark: "SparkSession", settings: "Settings", view: "View") -> None:
         )
 
 
-def differences(spark: "SparkSession", settings: "Settings", location: str, view: "View") -> list[str]:
-    """Every reason why the view's query cannot go on from the checkpoint at a location."""
-    table = _table(spark, settings, view)
+def differences(spark: "SparkSession", settings: "Settings", location: str, view: "View", table: str) -> list[str]:
+    """Every reason why the view's query cannot go on from the checkpoint at a location, and from the rows of a live table."""
+    columns = _columns_differ(spark, settings, view, table)
     scratch = lake.checkpoint(settings, "_probes", 0).rpartition("/")[0] + f"/{uuid.uuid4().hex}"
     try:
         _run_a_batch(spark, settings, view, scratch)
-        return [*table, *compare(describe(spark, location), describe(spark, scratch))]
+        return [*columns, *compare(describe(spark, location), describe(spark, scratch))]
     finally:
         filesystem, root = Checkpoint(scratch).open()
+        filesystem.create_dir(root, recursive=True)
         filesystem.delete_dir(root)
 
 
-def _table(spark: "SparkSession", settings: "Settings", view: "View") -> list[str]:
-    from lockstep.live.query import live_columns, live_of
+def _columns_differ(spark: "SparkSession", settings: "Settings", view: "View", table: str) -> list[str]:
+    from lockstep.live.query import live_columns
 
-    if not lake.exists(settings, live_of(view)):
+    if not lake.exists(settings, table):
         return []
-    holds = _columns(lake.read(spark, settings, live_of(view)))
+    holds = _columns(lake.read(spark, settings, table))
     gives = _columns(spark.createDataFrame([], live_columns(view)))
-    return [] if holds == gives else [f"its rows have the columns {gives}, but {live_of(view)} has {holds}"]
+    return [] if holds == gives else [f"its rows have the columns {gives}, but {table} has {holds}"]
 
 
 def _columns(frame: "DataFrame") -> str:
@@ -118,14 +120,22 @@ def _run_a_batch(spark: "SparkSession", settings: "Settings", view: "View", scra
     writer = rows(spark, settings, view, newest).writeStream.format("noop").outputMode("update")
     running = writer.option("checkpointLocation", scratch).trigger(processingTime="1 second").start()
     try:
-        _until_planned(running, Checkpoint(scratch))
+        if not _until_planned(running, Checkpoint(scratch)):
+            raise Refused(
+                f"{view.name} did not finish a batch within {_BATCH_SECONDS} s: try again when Spark is less busy."
+            )
     except PySparkException as error:
         raise CheckpointIncompatible(f"{view.name} does not run at all: {error}") from error
     finally:
         running.stop()
 
 
-@retry(retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.2), stop=stop_after_delay(_BATCH_SECONDS))
+@retry(
+    retry=retry_if_result(lambda done: not done),
+    wait=wait_fixed(0.2),
+    stop=stop_after_delay(_BATCH_SECONDS),
+    retry_error_callback=lambda _: False,
+)
 def _until_planned(running: "StreamingQuery", scratch: Checkpoint) -> bool:
     failure = running.exception()
     if failure is not None:

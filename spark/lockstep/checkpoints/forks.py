@@ -45,7 +45,7 @@ def fork(
             "changed view another name."
         )
     generation = generations.get(settings, old.name)
-    differences = compatible.differences(spark, settings, generation.location(settings), new)
+    differences = compatible.differences(spark, settings, generation.location(settings), new, generation.table)
     if differences:
         raise CheckpointIncompatible(
             f"{new.name} cannot go on from the checkpoint of {old.name}: {'; '.join(differences)}. Let it begin by itself."
