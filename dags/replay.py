@@ -109,6 +109,7 @@ def person(dag_run: Any) -> str:
 
 @dag(
     schedule=None,
+    is_paused_upon_creation=False,
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=4,
@@ -186,6 +187,7 @@ def replay():
 
 @dag(
     schedule=None,
+    is_paused_upon_creation=False,
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     default_args=defaults(BACKFILL_POOL),
