@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from lockstep.batch.late import late_of
 from lockstep.batch.rollup import gold_of
+from lockstep.ingest import ledger
 from lockstep.live.query import live_of
 from lockstep.reconcile.run import reconcile
 from lockstep.views import VIEWS
@@ -35,6 +37,14 @@ def test_live_says_what_batch_says(spark, played, live, name):
     assert canonical(found, without) == canonical(batch, without)
     dropped = [op.numRowsDroppedByWatermark for op in live[name].stateOperators]
     assert not any(dropped), "the engine must never decide what is late"
+
+
+@pytest.mark.parametrize("name", sorted(name for name, view in VIEWS.items() if any(view.times.values())))
+def test_late_rows_are_those_that_the_ledger_has_left_out(spark, played, name):
+    view = played.views[name]
+    late = spark.table(late_of(view)).where("NOT _counted")
+    totals = ledger.latest(played.settings, gold_of(view)).totals
+    assert late.count() == totals["ignored"] + totals["side"]
 
 
 def test_reconciliation_finds_every_view_equal(spark, played, live):
