@@ -13,6 +13,7 @@ from lockstep.definition import Keyed, View, states
 from lockstep.definition.events import event, events
 from lockstep.definition.keyed import advance, final
 from lockstep.definition.windowed import Windowed
+from lockstep.errors import ViewRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +86,11 @@ def _keyed(spark: "SparkSession", view: Keyed) -> Iterator[str]:
         by_key.setdefault(row["_key"], []).append(event(row.asDict()))
     given = []
     for waiting in by_key.values():
-        state, rows = advance(view, None, sorted(waiting), _START + timedelta(days=3))
+        try:
+            state, rows = advance(view, None, sorted(waiting), _START + timedelta(days=3))
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}; a machine must take whatever its streams' contracts allow"
+            raise ViewRefused(view.name, [f"its machine fails on rows that are made up ({reason})"]) from error
         given += final(view, rows)
         try:
             states.dumps(state)
