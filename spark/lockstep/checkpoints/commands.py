@@ -5,8 +5,6 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from lockstep import settings as configuration
 from lockstep.checkpoints import form, inspection
@@ -31,29 +29,10 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="For programs.")]
     if as_json:
         typer.echo(json.dumps([vars(one) for one in found], default=str, indent=2))
         return
-    columns = (
-        "query",
-        "generation",
-        "batch",
-        "age",
-        "offsets",
-        "behind",
-        "watermark (UTC)",
-        "state rows",
-        "bytes",
-        "savepoints",
-    )
-    table = Table(*columns, box=None)
     for one in found:
-        ends = "  ".join(f"{t}-{p}: {o:,}" for t, some in sorted(one.offsets.items()) for p, o in sorted(some.items()))
-        age = f"{one.age.total_seconds():.0f} s" if one.age else "-"
-        watermark = f"{one.watermark:%F %T}" if one.watermark else "-"
-        names = ", ".join(s.name for s in saved(settings, one.query))
-        rows = "-" if one.state_rows is None else f"{one.state_rows:,}"
-        batch = "-" if one.batch is None else str(one.batch)
-        generation, behind, size = str(one.generation), f"{one.behind:,}", f"{one.state_bytes:,}"
-        table.add_row(one.query, generation, batch, age, ends, behind, watermark, rows, size, names or "-")
-    Console().print(table)
+        typer.echo(str(one))
+        if names := [savepoint.name for savepoint in saved(settings, one.query)]:
+            typer.echo(f"  savepoints {', '.join(names)}")
 
 
 @app.command()

@@ -52,16 +52,20 @@ class Overview:
         return datetime.now(UTC) - self.batch_at if self.batch_at else None
 
     def __str__(self) -> str:
-        if self.batch is None:
-            return f"{self.query}: generation {self.generation}, no batch yet, {self.behind:,} offsets to read"
-        ends = ", ".join(
-            f"{t}-{p} at {o:,}" for t, some in sorted(self.offsets.items()) for p, o in sorted(some.items())
-        )
-        rows = "unknown" if self.state_rows is None else f"{self.state_rows:,}"
-        return (
-            f"{self.query}: generation {self.generation}, batch {self.batch} at {self.batch_at:%F %T} UTC, {self.behind:,} "
-            f"behind ({ends}), watermark {self.watermark or 'none'}, state {rows} rows in {self.state_bytes:,} bytes"
-        )
+        when = f"batch {self.batch}, {_ago(self.age)} ago" if self.age is not None else "no batch yet"
+        lines = [f"{self.query}: generation {self.generation}, {when}, {self.behind:,} offsets behind"]
+        for topic, ends in sorted(self.offsets.items()):
+            places = (f"{p}: {o:,} (+{self.lag.get(topic, {}).get(p, 0):,})" for p, o in sorted(ends.items()))
+            lines.append(f"  {topic}  {'  '.join(places)}")
+        if self.batch is not None:
+            watermark = f"{self.watermark:%F %T} UTC" if self.watermark else "none yet"
+            rows = "not counted yet" if self.state_rows is None else f"{self.state_rows:,} rows"
+            lines.append(f"  watermark {watermark}; state {rows}, {self.state_bytes:,} bytes")
+        return "\n".join(lines)
+
+
+def _ago(age: timedelta) -> str:
+    return str(timedelta(seconds=int(age.total_seconds())))
 
 
 def overview(settings: "Settings", views: "Iterable[View]") -> list[Overview]:

@@ -41,7 +41,7 @@ def test_a_query_tells_where_it_is_and_what_it_holds(spark, settings, stream, vi
     assert (before.batch, before.behind, str(before)) == (
         None,
         0,
-        f"{view.name}: generation 1, no batch yet, 0 offsets to read",
+        f"{view.name}: generation 1, no batch yet, 0 offsets behind",
     )
     with pytest.raises(Refused, match="no state yet"):
         inspection.stores(spark, settings, view)
