@@ -26,7 +26,7 @@ def described(dag: Any) -> dict[str, Any]:
         "tags": sorted(dag.tags),
         "catchup": dag.catchup,
         "interval": interval(dag),
-        "params": sorted(dag.params),
+        "params": {name: dag.params.get_param(name).schema for name in dag.params},
         "tasks": {
             task.task_id: {
                 "owner": task.owner,
