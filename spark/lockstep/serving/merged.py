@@ -21,6 +21,7 @@ from lockstep import lake
 from lockstep.batch.compute import gold_columns
 from lockstep.batch.rollup import BEGINNING, gold_of
 from lockstep.contracts import CONTRACTS
+from lockstep.control import lease
 from lockstep.definition import Keyed, View
 from lockstep.ingest import ledger
 from lockstep.live.query import live_of
@@ -74,14 +75,18 @@ def visible(settings: "Settings") -> dict[str, int]:
 
 def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) -> None:
     """Let readers follow batch to where it is now: replace each merged answer, and :data:`FRESHNESS`, in one step each."""
-    shown, held = [], visible(settings)
-    for view in views:
-        if text := _text(settings, view, held):
+    known = [view for view in views if lake.exists(settings, gold_of(view)) or lake.exists(settings, live_of(view))]
+    if not known:
+        return
+    # One at a time: a slow one would put back what is final to where it was when it looked.
+    with lease(settings, "serving", "publish"):
+        held = visible(settings)
+        shown = [(view, text) for view in known if (text := _text(settings, view, held))]
+        for view, text in shown:
             spark.sql(f"CREATE OR REPLACE VIEW {serving_of(view)} AS {text}")
-            shown.append(view)
-    if shown:
-        rows = " UNION ALL ".join(_freshness_text(settings, view, held) for view in shown)
-        spark.sql(f"CREATE OR REPLACE VIEW {FRESHNESS} AS {rows}")
+        if shown:
+            rows = " UNION ALL ".join(_freshness_text(settings, view, held) for view, _ in shown)
+            spark.sql(f"CREATE OR REPLACE VIEW {FRESHNESS} AS {rows}")
 
 
 def follow(spark: "SparkSession", settings: "Settings", tables: Iterable[str]) -> None:

@@ -7,19 +7,21 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
+from xml.etree.ElementTree import parse
 
 import pytest
 from tests.integration.reconcile.test_lambda import pretend_the_query_is_done
 from tests.shop import START, Shop
+from typer.testing import CliRunner
 
 from lockstep import lake
 from lockstep.batch.rollup import gold_of, roll_up
+from lockstep.cli import app
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka import ensure_topics
 from lockstep.reconcile import judge
-from lockstep.reconcile.report import junit
-from lockstep.reconcile.run import reconcile
+from lockstep.reconcile.run import last, reconcile
 from lockstep.refine.silver import refine
 from lockstep.replay.lock import claim, release
 from lockstep.session import connect
@@ -70,7 +72,7 @@ def minute_of(fault: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def found(settings) -> Iterator[Any]:
+def found(settings, tmp_path_factory) -> Iterator[Any]:
     """Both layers agree on every minute; then each fault is done to its minute, and the layers are compared again."""
     name = f"page_views_{uuid.uuid4().hex[:8]}"
     contract = CONTRACTS[name] = replace(CONTRACTS["page_views"], name=name, topic=name)
@@ -95,7 +97,10 @@ def found(settings) -> Iterator[Any]:
         claim(settings, f"replay-{name}", {gold_of(view): (replaying, replaying + timedelta(minutes=1))})
         after = reconcile(spark, settings, [view], "after", again_since=START)[0]
         release(settings, f"replay-{name}")
-        again = reconcile(spark, settings, [view], "again")[0]
+        junit_file = tmp_path_factory.mktemp("junit") / "reconcile.xml"
+        VIEWS[view.name] = view
+        again = CliRunner().invoke(app, ["reconcile", view.name, "--junit", str(junit_file)])
+        unexplained = last(settings, view)["unexplained"]
         rows = {
             table: [
                 row
@@ -104,8 +109,8 @@ def found(settings) -> Iterator[Any]:
             ]
             for table in ("ops.reconciliation", "ops.corrections", "ops.alerts")
         }
-    yield SimpleNamespace(before=before, after=after, again=again, rows=rows, view=view)
-    del CONTRACTS[name]
+    yield SimpleNamespace(before=before, after=after, again=again, unexplained=unexplained, rows=rows, junit=junit_file)
+    del CONTRACTS[name], VIEWS[view.name]
 
 
 def _play(shop: Shop) -> None:
@@ -165,19 +170,20 @@ def test_a_live_row_that_was_wrong_is_corrected_once_and_a_batch_row_is_not(foun
 def test_what_nobody_can_explain_raises_one_alert_and_stays_until_it_is_repaired(found):
     unexplained = [fault for fault, f in FAULTS.items() if f.verdict == "unexplained"]
     assert (found.after.verdict, found.after.unexplained) == ("unexplained", len(unexplained))
-    assert found.again.unexplained == len(unexplained) + 1, "the replay is over, and excuses nothing any more"
+    assert found.unexplained == len(unexplained) + 1, "the replay is over, and excuses nothing any more"
     (alert,) = found.rows["ops.alerts"]
     assert alert["kind"] == "unexplained difference"
     assert "no known cause" in alert["text"]
 
 
-def test_junit_has_a_failure_for_each_key_without_a_cause(found):
-    failures = [case.get("name") for case in junit([found.after]).iter("testcase") if case.find("failure") is not None]
-    assert len(failures) == 1 + sum(not d.explained for d in found.after.differences)
-    assert found.after.causes == {
-        judge.LATE: 1,
-        judge.DUPLICATE: 1,
-        judge.QUARANTINED: 1,
-        judge.OTHER_CODE: 1,
-        judge.REPLAY: 1,
-    }
+def test_each_cause_is_counted(found):
+    named = (judge.LATE, judge.DUPLICATE, judge.QUARANTINED, judge.OTHER_CODE, judge.REPLAY)
+    assert found.after.causes == dict.fromkeys(named, 1)
+
+
+def test_the_command_tells_in_the_terminal_in_junit_and_by_its_exit_code(found):
+    assert found.again.exit_code == 1, found.again.output
+    assert "no known cause" in found.again.output
+    cases = list(parse(found.junit).iter("testcase"))  # noqa: S314
+    failures = [case.get("name") for case in cases if case.find("failure") is not None]
+    assert len(failures) == 1 + found.unexplained + 2, "one for all, and two windows miss both of their keys"
