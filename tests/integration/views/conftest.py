@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.integration.views import town
+from tests.integration.views import examples, town
 from tests.oracles.record import Record
 
 from lockstep.batch.rollup import roll_up
@@ -65,6 +65,7 @@ def played(settings: Settings, contracts: dict[str, Contract], wanted: list[str]
     for name, contract in contracts.items():
         make, every = kinds[contract.kind]
         sent += [replace(one, stream=name) for one in make(contract, SEED, MINUTES, every)]
+    sent += [one for one in examples.sent() if one.stream in contracts]
     until = max(one.arrival for one in sent) + timedelta(hours=3)
     acknowledged = town.play(settings, contracts, sent, until)
     suffix = next(iter(contracts.values())).name[-8:]
