@@ -1,0 +1,148 @@
+"""Tables and streams through Kafka and Spark: a row that was right is corrected by what is known later, in both layers."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from tests.unit.views.machines import at, changed, happened
+
+from lockstep.batch.rollup import gold_of, roll_up
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.definition import View
+from lockstep.ingest.bronze import ingest
+from lockstep.kafka import confluent_config, ensure_topics
+from lockstep.live import query
+from lockstep.live.query import live_of
+from lockstep.refine.silver import refine
+from lockstep.session import connect
+from lockstep.settings import Settings
+from lockstep.views import VIEWS
+
+Feed = Callable[..., None]
+
+
+@contextmanager
+def alone(settings: Settings, name: str) -> Iterator[tuple[Feed, Callable[[], list[Any]]]]:
+    """A view on topics and tables of its own, running live: how to feed it, and its rows. In the end batch has the same."""
+    suffix = uuid.uuid4().hex[:8]
+    view = replace(VIEWS[name], name=f"{name}_{suffix}")
+    before = dict(CONTRACTS)
+    own = {n: replace(before[n], name=f"{n}_{suffix}", topic=f"{n}_{suffix}", partitions=1) for n in view.streams}
+    CONTRACTS.update(own)
+    try:
+        ensure_topics(settings, own)
+        producer = Producer(confluent_config(settings) | {"acks": "all", "enable.idempotence": True, "log_level": 0})
+
+        def feed(*records: Any, passed: float) -> None:
+            for record in records:
+                arrival = int(record.arrival.timestamp() * 1000)
+                producer.produce(
+                    own[record.stream].topic, json.dumps(record.value).encode(), b"k", timestamp=arrival, partition=0
+                )
+            for contract in own.values():
+                beat: dict[str, Any] = {
+                    "headers": [("lockstep-heartbeat", b"1")],
+                    "timestamp": int(at(passed).timestamp() * 1000),
+                }
+                producer.produce(contract.topic, None, None, partition=0, **beat)
+            assert producer.flush(30) == 0
+
+        with connect(settings, "live") as spark:
+            running = query.start(spark, settings, view)
+            try:
+                yield feed, lambda: _live(spark, view, running)
+                assert sorted(map(str, _live(spark, view, running))) == sorted(map(str, _batch(settings, view, own)))
+            finally:
+                running.stop()
+    finally:
+        CONTRACTS.clear()
+        CONTRACTS.update(before)
+
+
+def _live(spark: Any, view: View, running: Any) -> list[Any]:
+    running.processAllAvailable()
+    found: list[Any] = spark.table(live_of(view)).drop("at", "_revision", "_updated_at").collect()
+    return found
+
+
+def _batch(settings: Settings, view: View, own: dict[str, Contract]) -> list[Any]:
+    with connect(settings, "batch") as spark:
+        for contract in own.values():
+            ingest(spark, settings, contract, "run")
+            refine(spark, settings, contract, "run")
+        roll_up(spark, settings, view, "run")
+        found: list[Any] = spark.table(gold_of(view)).drop("at").collect()
+    return found
+
+
+def user(age: int, second: float) -> dict[str, Any]:
+    times = {"created_at": at(0).isoformat(), "updated_at": at(second).isoformat()}
+    return {"user_id": "123", "name": "Alice", "email": "a@example.com", "age": age} | times
+
+
+def test_enrichment_as_of(settings: Settings) -> None:
+    with alone(settings, "page_views_enriched") as (feed, rows):
+        views = [happened("page_views", n, s, user_id="123", page="/") for n, s in enumerate((0, 300))]
+        feed(changed("users", 7, 0, None, user(30, 0)), *views, passed=600)
+        assert sorted((row["event_id"], row["age"], row["version"]) for row in rows()) == [("e0", 30, 7), ("e1", 30, 7)]
+        feed(changed("users", 9, 900, user(30, 0), user(31, 180)), passed=1000)
+        assert sorted((row["event_id"], row["age"], row["version"]) for row in rows()) == [("e0", 30, 7), ("e1", 31, 9)]
+
+
+@pytest.fixture
+def order() -> dict[str, Any]:
+    return {
+        "order_id": "1",
+        "user_id": "123",
+        "country": "UK",
+        "kind": "sale",
+        "ordered_at": at(5).isoformat(),
+        "amount": "100.000",
+    }
+
+
+def test_orders_users(settings: Settings, order: dict[str, Any]) -> None:
+    with alone(settings, "orders_with_customer") as (feed, rows):
+        feed(changed("users", 1, 0, None, user(30, 0)), changed("orders", 2, 5, None, order), passed=60)
+        (alice,) = rows()
+        assert (alice["order_id"], alice["amount"], alice["age"], alice["deleted"]) == ("1", 100, 30, False)
+        smith = user(30, 9) | {"name": "Alice Smith"}
+        moved = order | {"order_id": "2", "user_id": "9"}
+        feed(
+            changed("users", 3, 9, user(30, 0), smith),
+            changed("orders", 4, 9, None, order | {"order_id": "2"}),
+            changed("orders", 5, 10, order | {"order_id": "2"}, moved),
+            passed=70,
+        )
+        found = {(row["order_id"], row["customer"]): row for row in rows()}
+        assert found["1", "123"]["name"] != alice["name"]
+        assert [(key, row["deleted"]) for key, row in sorted(found.items()) if key[0] == "2"] == [
+            (("2", "123"), True),
+            (("2", "9"), False),
+        ]
+
+
+def test_a_price_change_meets_those_who_followed_before_it_though_it_is_known_first(settings: Settings) -> None:
+    def product(price: int, second: float) -> dict[str, Any]:
+        text = {"product_id": "P1", "description": "LAMP", "updated_at": at(second).isoformat()}
+        return text | {"price": f"{price}.000"}
+
+    def follow(number: int, who: str, second: float) -> Any:
+        return happened("follows", number, second, user_id=who, product_id="P1", follows=True)
+
+    with alone(settings, "price_changes_followed") as (feed, rows):
+        known = (
+            changed("products", 1, 0, None, product(5, 0)),
+            changed("products", 2, 1, product(5, 0), product(6, 300)),
+        )
+        feed(*known, follow(1, "anna", 10), passed=200)
+        assert rows() == []
+        feed(follow(2, "ben", 250), follow(3, "cleo", 350), passed=600)
+        assert sorted((row["user_id"], row["new_price"]) for row in rows()) == [("anna", 6), ("ben", 6)]
+        feed(changed("products", 3, 700, product(6, 300), product(4, 320)), passed=700)
+        assert sorted(row["user_id"] for row in rows() if row["version"] == 3) == ["anna", "ben"]
