@@ -1,6 +1,7 @@
 """The diff: what a promotion would change, per view and window, and per stream and hour of arrival."""
 
 from datetime import datetime
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -18,9 +19,9 @@ from lockstep.replay.tables import part_of, shadow_of
 from lockstep.views import VIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from lockstep.settings import Settings
 
@@ -31,6 +32,7 @@ COLUMNS = (
 )
 SAMPLES = 5
 SIDES = ("new", "old")
+KINDS = ("equal", "changed", "added", "removed")
 
 
 def diff(
@@ -42,24 +44,36 @@ def diff(
         By table: ``windows`` compared, how many are ``equal``, ``changed``, ``added`` and ``removed``, the ``keys`` of each kind,
         and ``samples`` of windows that differ.
     """
-    if not lake.exists(settings, TABLE):
-        lake.create(spark, settings, TABLE, COLUMNS)
-    found = {}
+    compared = dict(_compared(spark, settings, plan, replay, made))
+    if not compared:
+        return {}
+    rows = reduce(lambda one, other: one.unionByName(other), compared.values())
+    names = [column.split()[0] for column in COLUMNS.split(", ")]
+    rows = rows.withColumn("replay", F.lit(replay)).select(*names).persist()
+    try:
+        _keep(spark, settings, rows, replay)
+        found = {row["table"]: row for row in _counted(rows).collect()}
+        return {table: _told(found.get(table), _samples(rows, table, found.get(table))) for table in compared}
+    finally:
+        rows.unpersist()
+
+
+def _compared(
+    spark: "SparkSession", settings: "Settings", plan: Plan, replay: str, made: "Mapping[str, Any]"
+) -> "Iterator[tuple[str, DataFrame]]":
+    """By table, a row for each window."""
     for part in plan.parts:
         if part_of(plan, part.stream):
             table = Tables.of(CONTRACTS[part.stream]).log
             old = lake.read(spark, settings, table).where(part.where)
-            rows = _rows(lake.read(spark, settings, shadow_of(table, replay)), old)
-            found[table] = _keep(settings, rows, table, replay)
+            yield table, _judged(_rows(lake.read(spark, settings, shadow_of(table, replay)), old), table)
     for target in plan.targets:
         view, shadow = VIEWS[target.view], made["gold"][target.view]
-        if shadow["span"] is None:
-            continue
-        table = gold_of(view)
-        old = lake.read(spark, settings, table, shadow["version"]).where(interval(view, *span_of(shadow)))
-        windows = by_window(lake.read(spark, settings, shadow_of(table, replay)), old, view, SIDES)
-        found[table] = _keep(settings, windows, table, replay)
-    return found
+        if shadow["span"] is not None:
+            table = gold_of(view)
+            old = lake.read(spark, settings, table, shadow["version"]).where(interval(view, *span_of(shadow)))
+            new = lake.read(spark, settings, shadow_of(table, replay))
+            yield table, _judged(by_window(new, old, view, SIDES), table)
 
 
 def _rows(new: "DataFrame", old: "DataFrame") -> "DataFrame":
@@ -71,52 +85,48 @@ def _rows(new: "DataFrame", old: "DataFrame") -> "DataFrame":
     return differences(left, right, keys, SIDES).withColumn("window_end", end)
 
 
-def _keep(settings: "Settings", windows: "DataFrame", table: str, replay: str) -> dict[str, Any]:
-    added, removed = F.col("keys") == F.col("only_new"), F.col("keys") == F.col("only_old")
+def _judged(windows: "DataFrame", table: str) -> "DataFrame":
     verdict = (
         F.when(F.col("keys") == F.col("equal"), "equal")
-        .when(added, "added")
-        .when(removed, "removed")
+        .when(F.col("keys") == F.col("only_new"), "added")
+        .when(F.col("keys") == F.col("only_old"), "removed")
         .otherwise("changed")
     )
-    rows = windows.select(
-        F.lit(replay).alias("replay"),
-        F.lit(table).alias("table"),
-        "window_start",
-        "window_end",
-        verdict.alias("verdict"),
-        "keys",
-        "equal",
-        "changed",
-        F.col("only_new").alias("added"),
-        F.col("only_old").alias("removed"),
-        "sample",
-    ).persist()
-    try:
-        with lease(settings, TABLE, replay):
-            seq = next((c.record["seq"] for c in lake.commits(settings, TABLE) if "seq" in c.record), 0) + 1
-            record = {"writer": "replay", "seq": seq, "diff": replay, "table": table}
-            # When a shadow was made again, the rows of its last diff stand.
-            where = f"replay = '{replay}' AND table = '{table}'"
-            lake.replace(rows, settings, TABLE, where, ledger.txn(TABLE, record), record)
-        return _summary(rows)
-    finally:
-        rows.unpersist()
+    named = windows.withColumnsRenamed({"only_new": "added", "only_old": "removed"})
+    return named.withColumns({"verdict": verdict, "table": F.lit(table)})
 
 
-def _summary(rows: "DataFrame") -> dict[str, Any]:
-    kinds = ("equal", "changed", "added", "removed")
-    found = rows.agg(
-        *(F.count_if(F.col("verdict") == kind).alias(f"windows_{kind}") for kind in kinds),
-        *(F.coalesce(F.sum(kind), F.lit(0)).alias(kind) for kind in kinds),
-    ).collect()[0]
-    counts = {kind: found[f"windows_{kind}"] for kind in kinds}
-    windows = sum(counts.values())
-    samples = []
-    if windows > counts["equal"]:
-        differing = rows.where("verdict <> 'equal'").orderBy("window_start").limit(SAMPLES).collect()
-        samples = [f"{r['window_start']:%F %T}: {r['verdict']}, such as {r['sample']}" for r in differing]
-    return {"windows": windows, **counts, "keys": {kind: found[kind] for kind in kinds}, "samples": samples}
+def _keep(spark: "SparkSession", settings: "Settings", rows: "DataFrame", replay: str) -> None:
+    if not lake.exists(settings, TABLE):
+        lake.create(spark, settings, TABLE, COLUMNS)
+    with lease(settings, TABLE, replay):
+        earlier = [c.record for c in lake.commits(settings, TABLE) if "diff" in c.record]
+        record = {"writer": "replay", "seq": earlier[0]["seq"] + 1 if earlier else 1, "diff": replay}
+        txn = ledger.txn(TABLE, record)
+        if any(one["diff"] == replay for one in earlier):
+            # Its shadow was made again, or it died before it could say so: the rows of the last time stand.
+            lake.replace(rows, settings, TABLE, f"replay = '{replay}'", txn, record)
+        else:
+            lake.append(rows, settings, TABLE, txn, record)
+
+
+def _counted(rows: "DataFrame") -> "DataFrame":
+    windows = (F.count_if(F.col("verdict") == kind).alias(f"windows_{kind}") for kind in KINDS)
+    return rows.groupBy("table").agg(*windows, *(F.sum(kind).alias(kind) for kind in KINDS))
+
+
+def _samples(rows: "DataFrame", table: str, found: "Row | None") -> list[str]:
+    if found is None or not sum(found[f"windows_{kind}"] for kind in KINDS[1:]):
+        return []
+    differing = rows.where((F.col("table") == table) & (F.col("verdict") != "equal"))
+    first = differing.orderBy("window_start").limit(SAMPLES).collect()
+    return [f"{r['window_start']:%F %T}: {r['verdict']}, such as {r['sample']}" for r in first]
+
+
+def _told(found: "Row | None", samples: list[str]) -> dict[str, Any]:
+    windows = {kind: found[f"windows_{kind}"] if found else 0 for kind in KINDS}
+    keys = {kind: found[kind] if found else 0 for kind in KINDS}
+    return {"windows": sum(windows.values()), **windows, "keys": keys, "samples": samples}
 
 
 def span_of(shadow: "Mapping[str, Any]") -> Any:
