@@ -16,6 +16,7 @@ from lockstep.replay.plan import Plan
 from lockstep.replay.plan import plan as resolve
 from lockstep.replay.record import Replay
 from lockstep.replay.request import Refused, Request, load, parse
+from lockstep.serving import manifest
 from lockstep.session import connect
 from lockstep.settings import Settings
 
@@ -171,6 +172,8 @@ def show(
         console.print(
             f"{held['table_name']} is held by the {held['kind']} {held['holder']} since {held['since']:%F %T}"
         )
+    for name, version in manifest.published(settings).items():
+        console.print(f"Readers of {name} stay at version {version} until the replay that holds it goes on.")
 
 
 def _resolve(settings: Settings, what: str) -> Replay | Request:

@@ -155,11 +155,11 @@ def _part(settings: "Settings", request: Request, contract: Contract, layers: tu
     if request.start and request.end:
         span = arrival_span(request.start, request.end, contract, request)
         chosen = [run for run in (aligned if aligned is not None else found) if run.overlaps(span)]
-        ranges = hull([run.entry for run in chosen])
+        ranges = hull([run.entry for run in chosen], contract.topic)
     else:
         wanted = _wanted(settings, request, contract, [run.entry for run in found])
         chosen = [run for run in (aligned if aligned is not None else found) if touches(run.entry.ranges, wanted)]
-        ranges = hull([run.entry for run in chosen]) if aligned is not None else wanted
+        ranges = hull([run.entry for run in chosen], contract.topic) if aligned is not None else wanted
     missing = _missing(settings, request, contract) if "bronze" in layers else ()
     if not size(ranges) and not missing:
         return None
@@ -190,12 +190,13 @@ def _reach(view: View) -> timedelta:
     return view.limit + (view.size if isinstance(view, Windowed) else timedelta(0))
 
 
-def hull(entries: "list[ledger.Entry]") -> list[Range]:
+def hull(entries: "list[ledger.Entry]", topic: str) -> list[Range]:
     """One range per partition from the first entry's start to the last one's end; a ledger's entries join without a gap."""
     by_partition: dict[int, list[Range]] = {}
     for entry in entries:
         for r in entry.ranges:
-            by_partition.setdefault(r.partition, []).append(r)
+            if r.topic == topic:
+                by_partition.setdefault(r.partition, []).append(r)
     return [
         Range(rs[0].topic, rs[0].topic_id, p, min(r.start for r in rs), max(r.end for r in rs))
         for p, rs in sorted(by_partition.items())
@@ -215,7 +216,7 @@ def _wanted(settings: "Settings", request: Request, contract: Contract, entries:
     """The ranges of a request by offsets or versions."""
     if request.versions:
         return _by_versions(settings, request, contract)
-    position = {r.partition: r for r in hull(entries)}
+    position = {r.partition: r for r in hull(entries, contract.topic)}
     wanted = []
     for partition, (start, end) in sorted((request.offsets or {}).items()):
         held = position.get(partition)
@@ -238,7 +239,7 @@ def _by_versions(settings: "Settings", request: Request, contract: Contract) -> 
         has = f"ends at version {commits[0].version}" if commits else "does not exist yet"
         raise Refused(f"There is no version {last} of {table}, which {has}. No row was read.")
     entries = [ledger.entry(c) for c in commits if first <= c.version <= last and "ranges" in c.record]
-    return [r for r in hull(entries) if r.topic == contract.topic]
+    return hull(entries, contract.topic)
 
 
 def _missing(settings: "Settings", request: Request, contract: Contract) -> tuple[Range, ...]:

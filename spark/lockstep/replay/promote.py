@@ -76,13 +76,8 @@ def undo(spark: "SparkSession", settings: "Settings", replay: Replay, run_id: st
 
     Returns:
         ``versions`` by table, and ``kept``: by view how many windows, or keys, stay as they are.
-
-    Raises:
-        Refused: another replay was promoted over this one since; undo that one first.
     """
     promoted = _commits(settings, replay, "promote")
-    for table, commit in promoted.items():
-        _check_newest(settings, replay, table, commit)
     kept: dict[str, int] = {}
     with ExitStack() as held:
         for table in promoted:
@@ -389,16 +384,23 @@ def _windows(view: Windowed, rows: "DataFrame") -> "DataFrame":
     return starts.selectExpr(f"timestamp_micros(n * {slide}) AS window_start")
 
 
-def _check_newest(settings: "Settings", replay: Replay, table: str, commit: "Commit") -> None:
-    for name, record in others(settings, table, commit):
-        if _overlap(commit.record, record):
-            raise Refused(f"{table}: the replay {name} was promoted over {replay.id} since. Undo {name} first.")
+def check_newest(settings: "Settings", replay: Replay) -> None:
+    """Hold the replay's promotion against those that came after it.
+
+    Raises:
+        Refused: another was promoted over it.
+    """
+    for table, commit in _commits(settings, replay, "promote").items():
+        for name, record in others(settings, table, commit):
+            if _overlap(commit.record, record):
+                raise Refused(f"{table}: the replay {name} was promoted over {replay.id} since. Undo {name} first.")
 
 
 def _overlap(one: "Mapping[str, Any]", other: "Mapping[str, Any]") -> bool:
     if "span" in one and "span" in other:
         (low, high), (start, end) = ([datetime.fromisoformat(m) for m in r["span"]] for r in (one, other))
-        return low < end and start < high
+        # An upserted view is written as a whole, and its span may be empty.
+        return (low < end and start < high) or low >= high or start >= end
     spans = {r["partition"]: (r["start"], r["end"]) for r in one.get("replayed", ())}
     return any(
         r["partition"] in spans and r["start"] < spans[r["partition"]][1] and spans[r["partition"]][0] < r["end"]

@@ -194,6 +194,7 @@ def undo(spark: "SparkSession", settings: "Settings", replay: str, run_id: str, 
         if not promotion.has_begun(settings, found):
             raise Refused(f"The replay {replay} is {found.state}, and was not promoted: there is nothing to undo.")
         _check_age(settings, found)
+        promotion.check_newest(settings, found)
         lock.claim(settings, replay, _spans(found.plan, found.stages["shadowed"]))
         detail = promotion.undo(spark, settings, found, run_id)
         record.write(spark, settings, replay, "undone", run_id, by, found.request, detail)

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.batch.compute import result
-from lockstep.batch.rollup import bounded, gold_of
+from lockstep.batch.rollup import BEGINNING, bounded, gold_of
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition import View, Windowed
+from lockstep.definition import Keyed, View, Windowed
 from lockstep.errors import DataLoss
 from lockstep.ingest import ledger
 from lockstep.ingest.offsets import bounds
@@ -208,6 +208,9 @@ def _span(
             spans.append(found)
     if not spans:
         return None
+    if isinstance(view, Keyed) and view.upserts:
+        # It is written as a whole, as far as it goes.
+        return BEGINNING, bounded(view, done, BEGINNING, BEGINNING)[1]
     low, high = bounded(view, done, min(s[0] for s in spans), max(s[1] for s in spans))
     return (low, high) if low < high else None
 

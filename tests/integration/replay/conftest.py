@@ -43,18 +43,23 @@ def asked(stream: Contract, view: View) -> Callable[..., Request]:
 
 
 @pytest.fixture
-def redone(spark: Any, settings: Settings) -> Callable[..., Replay]:
+def opened(spark: Any, settings: Settings) -> Callable[[Request], Replay]:
+    """Opens a replay: it is planned, and holds its intervals."""
+    return lambda wanted: run.open_(spark, settings, wanted, "tester", "run", run.identify(wanted))
+
+
+@pytest.fixture
+def redone(spark: Any, settings: Settings, opened: Callable[[Request], Replay]) -> Callable[..., Replay]:
     """Runs a replay up to a stage (``compared``, ``approved`` or ``promoted``), and gives its record."""
 
-    def redo(wanted: Request, until: str = "promoted", session: Any = spark) -> Replay:
-        name = run.identify(wanted)
-        run.open_(session, settings, wanted, "tester", "run", name)
-        run.compute(session, settings, name, "run")
-        run.compare(session, settings, name, "run")
+    def redo(wanted: Request, until: str = "promoted") -> Replay:
+        name = opened(wanted).id
+        run.compute(spark, settings, name, "run")
+        run.compare(spark, settings, name, "run")
         if until != "compared":
-            run.approve(session, settings, name, "run", "tester")
+            run.approve(spark, settings, name, "run", "tester")
         if until == "promoted":
-            run.promote(session, settings, name, "run")
+            run.promote(spark, settings, name, "run")
         return find(settings, name)
 
     return redo

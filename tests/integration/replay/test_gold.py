@@ -1,9 +1,12 @@
 """A changed definition, replayed over an interval: planned, computed beside, compared, promoted, undone."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 from pyspark.sql import functions as F
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 from tests.shop import START
 
 from lockstep import lake
@@ -91,30 +94,49 @@ def counts(rows):
     return {(f"{r['window_start']:%H:%M}", r["page"]): r["views"] for r in rows}
 
 
-def test_a_replay_that_waits_excludes_others_and_backfills_by_name(
-    spark, settings, stream, view, shop, redone, batch, asked
+def test_a_replay_that_is_open_excludes_others_and_backfills_by_name(
+    spark, settings, stream, view, shop, opened, batch, asked
 ):
     play(shop)
     batch()
-    waiting = redone(asked((0, 10)), until="approved")
+    waiting = opened(asked((0, 10)))
     for refused in (asked((5, 30)), asked((0, 5))):
         with pytest.raises(lock.IntervalHeld, match=waiting.id):
-            redone(refused)
-    gold = f"gold.{view.name}"
-    with (
-        pytest.raises(lock.IntervalHeld, match=waiting.id),
-        lock.backfilling(settings, "manual__1", {gold: (START, START.replace(hour=11))}),
-    ):
+            opened(refused)
+    hour = {f"gold.{view.name}": (START, START.replace(hour=11))}
+    with pytest.raises(lock.IntervalHeld, match=waiting.id), lock.backfilling(settings, "manual__1", hour):
         pass
-    beside = redone(asked((10, 30)))
-    assert beside.state == "promoted"
-    run.discard(spark, settings, waiting.id, "run", "tester")
-    with lock.backfilling(settings, "manual__1", {gold: (START, START.replace(hour=11))}):
+    beside = opened(asked((10, 30)))
+    for replay in (waiting, beside):
+        run.discard(spark, settings, replay.id, "run", "tester")
+    with lock.backfilling(settings, "manual__1", hour):
         with pytest.raises(lock.IntervalHeld, match="manual__1"):
-            redone(asked((0, 10)))
+            opened(asked((0, 10)))
         rebuild(spark, settings, view, START, START.replace(hour=11), "manual__1")
     with pytest.raises(Refused, match="discarded"):
         run.promote(spark, settings, waiting.id, "run")
+
+
+def test_a_backfill_that_died_holds_nothing(settings, view):
+    table = f"gold.{view.name}"
+    hour = {table: (START, START.replace(hour=11))}
+    holding = f"""
+import os
+from datetime import datetime, UTC
+from lockstep import settings
+from lockstep.replay import lock
+hour = {{"{table}": (datetime(2026, 11, 10, 10, tzinfo=UTC), datetime(2026, 11, 10, 11, tzinfo=UTC))}}
+with lock.backfilling(settings.load(), "dies", hour):
+    print("held", flush=True)
+    os.kill(os.getpid(), 9)
+"""
+    died = subprocess.run([sys.executable, "-c", holding], capture_output=True, text=True, timeout=60)
+    assert (died.stdout.strip(), died.returncode) == ("held", -9)
+    patiently = Retrying(
+        stop=stop_after_delay(10), wait=wait_fixed(0.1), retry=retry_if_exception_type(lock.IntervalHeld)
+    )
+    patiently(lock.claim, settings, "after-it", hour)
+    lock.release(settings, "after-it")
 
 
 def test_neither_a_rule_that_does_not_hold_nor_a_dry_run_changes_anything(

@@ -142,8 +142,11 @@ def test_the_hull_has_every_partition_of_its_runs():
         def __init__(self, *ranges):
             self.ranges = ranges
 
-    runs = [Entry(Range("t", "i", 0, 5, 9), Range("t", "i", 1, 3, 3)), Entry(Range("t", "i", 0, 0, 5))]
-    whole = hull(runs)
+    runs = [
+        Entry(Range("t", "i", 0, 5, 9), Range("t", "i", 1, 3, 3), Range("other", "o", 0, 50, 60)),
+        Entry(Range("t", "i", 0, 0, 5)),
+    ]
+    whole = hull(runs, "t")
     assert [(r.partition, r.start, r.end) for r in whole] == [(0, 0, 9), (1, 3, 3)]
     assert to_where(whole) == "((partition = 0 AND offset >= 0 AND offset < 9))"
 
