@@ -35,7 +35,7 @@ class Progress:
 
     Args:
         at: when the batch began (UTC).
-        rows_per_second: rows that it took in a second of its own time.
+        input_rows: offsets that it took; ``rows_per_second``: in a second of its own time.
         lag: offsets that its topics held beyond the batch.
         watermark: UTC; None before there is one.
         state_rows: over all stateful operators, as of the last count; None before the first.
@@ -73,14 +73,15 @@ def parse(
         return Progress(query, generation, failures=failures, error=error)
     operators = said.get("stateOperators", [])
     watermark = said.get("eventTime", {}).get("watermark")
+    taken, milliseconds = sum(map(_taken, said["sources"])), said.get("durationMs", {}).get("triggerExecution", 0)
     return Progress(
         query=query,
         generation=generation,
         batch=said["batchId"],
         at=datetime.fromisoformat(said["timestamp"]),
-        input_rows=sum(max(source.get("numInputRows", 0), 0) for source in said["sources"]),
-        rows_per_second=float(said.get("processedRowsPerSecond") or 0.0),
-        batch_ms=said.get("durationMs", {}).get("triggerExecution", 0),
+        input_rows=taken,
+        rows_per_second=1000.0 * taken / milliseconds if milliseconds else 0.0,
+        batch_ms=milliseconds,
         lag=sum(_behind(source) for source in said["sources"]),
         # Spark says 1970 before there is one.
         watermark=datetime.fromisoformat(watermark) if watermark and not watermark.startswith("1970-01-01") else None,
@@ -93,11 +94,23 @@ def parse(
     )
 
 
+def _taken(source: Mapping[str, Any]) -> int:
+    """Offsets that the batch took. Spark's own count has rows twice where a batch is looked at twice."""
+    start, end = _offsets(source.get("startOffset")), _offsets(source.get("endOffset"))
+    if not start:
+        return max(int(source.get("numInputRows", 0)), 0)
+    return _difference(end, start)
+
+
 def _behind(source: Mapping[str, Any]) -> int:
     latest, end = _offsets(source.get("latestOffset")), _offsets(source.get("endOffset"))
+    return _difference(latest, end)
+
+
+def _difference(later: Mapping[str, Mapping[str, int]], earlier: Mapping[str, Mapping[str, int]]) -> int:
     return sum(
-        max(last - end.get(topic, {}).get(partition, 0), 0)
-        for topic, partitions in latest.items()
+        max(last - earlier.get(topic, {}).get(partition, 0), 0)
+        for topic, partitions in later.items()
         for partition, last in partitions.items()
     )
 

@@ -7,7 +7,6 @@ from lockstep.live.progress import parse
 SAID = {
     "batchId": 7,
     "timestamp": "2026-11-21T09:00:00.250Z",
-    "processedRowsPerSecond": 12.5,
     "durationMs": {"triggerExecution": 800, "addBatch": 600},
     "eventTime": {"watermark": "2026-11-21T06:59:00.000Z"},
     "stateOperators": [
@@ -15,7 +14,12 @@ SAID = {
         {"numRowsTotal": 6, "memoryUsedBytes": 200, "numRowsDroppedByWatermark": 1},
     ],
     "sources": [
-        {"numInputRows": 10, "endOffset": {"views": {"0": 5, "1": 6}}, "latestOffset": {"views": {"0": 9, "1": 6}}},
+        {
+            "numInputRows": 20,
+            "startOffset": {"views": {"0": 1}},
+            "endOffset": {"views": {"0": 5, "1": 6}},
+            "latestOffset": {"views": {"0": 9, "1": 6}},
+        },
         {"numInputRows": 3, "endOffset": '{"clicks":{"0":1}}', "latestOffset": '{"clicks":{"0":2}}'},
     ],
 }
@@ -24,7 +28,7 @@ SAID = {
 def test_progress_is_summed_over_sources_and_operators():
     found = parse("a", 2, SAID, state_rows=11)
     assert (found.query, found.generation, found.batch, found.batch_ms) == ("a", 2, 7, 800)
-    assert (found.input_rows, found.rows_per_second, found.lag) == (13, 12.5, 5)
+    assert (found.input_rows, found.rows_per_second, found.lag) == (4 + 6 + 3, 13 / 0.8, 5)
     assert (found.state_rows, found.state_bytes, found.dropped_rows) == (11, 300, 1)
     assert found.at == datetime(2026, 11, 21, 9, 0, 0, 250_000, UTC)
     assert found.watermark == datetime(2026, 11, 21, 6, 59, tzinfo=UTC)
