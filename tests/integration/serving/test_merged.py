@@ -85,7 +85,7 @@ def test_each_key_of_each_window_is_there_once_and_what_is_final_stays(spark, se
     last = by_key(answer(spark, view))
     assert {key: row[0] for key, row in between.items()} == {key: row[0] for key, row in last.items()}
     assert {row[1:] for row in last.values()} == {("batch", True)}
-    assert len(last) == 5
+    assert len(last) == 6
     assert reader.failed == []
     assert len(reader.seen) > 3
     for rows in reader.seen:
