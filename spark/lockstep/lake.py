@@ -5,6 +5,7 @@ and a JSON record in the commit's ``userMetadata``, so that rows and ledger are 
 """
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+log = logging.getLogger(__name__)
 LAYERS = ("bronze", "silver", "quarantine", "gold", "live", "late", "ops", "serving", "marts", "staging", "shadow")
 
 
@@ -97,15 +99,23 @@ def tables(settings: "Settings") -> list[str]:
 def register(spark: "SparkSession", settings: "Settings") -> bool:
     """Make the lake's tables known by name, where the server has just started: its catalog is derived from the lake.
 
+    A table whose log is broken stays unknown, and keeps nobody from the others.
+
     Returns:
         Whether they were not known yet.
     """
+    from pyspark.errors import PySparkException
+
     if spark.catalog.databaseExists(_REGISTERED):
         return False
     for layer in LAYERS:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
     for table in tables(settings):
-        spark.sql(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION '{path(settings, table)}'")
+        try:
+            spark.sql(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION '{path(settings, table)}'")
+        except PySparkException as error:
+            reason = str(error).partition("\n")[0]
+            log.error("%s cannot be read, see `lockstep ledger verify`: %s", table, reason)
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {_REGISTERED}")
     return True
 

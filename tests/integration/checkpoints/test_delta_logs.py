@@ -84,14 +84,15 @@ def test_every_corruption_of_a_delta_log_is_detected(spark, settings, stream, ta
                 found = deltalog.examine(settings, name)
                 assert any(message in problem for problem in found), f"{damage.__name__} {path}: {found}"
             shutil.rmtree(place)
+        remove(root, commit(4))
+        with pytest.raises(LedgerBroken, match="newest commit is gone"):
+            ingest(spark, settings, stream, "next")
     finally:
-        shutil.copytree(kept, root, dirs_exist_ok=True)
-        shutil.rmtree(kept)
+        # Nobody else's server must meet what this test has broken.
+        for place in (root, Path(lake.path(settings, f"{table}_unseen"))):
+            shutil.rmtree(place, ignore_errors=True)
+        kept.rename(root)
     assert deltalog.examine(settings, table) == []
-
-    remove(root, commit(4))
-    with pytest.raises(LedgerBroken, match="newest commit is gone"):
-        ingest(spark, settings, stream, "next")
 
 
 def test_a_bit_in_the_statistics_differs_from_deltas_own_checksum(settings, table):
