@@ -5,6 +5,7 @@ started the query, and goes when the query ends, however it ends.
 """
 
 import os
+import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 WAIT_SECONDS = 15
+_LOOK_SECONDS = 1
 # The stack too: it closes the connection when nobody holds it any more.
 _held: "dict[str, tuple[Connection, ExitStack]]" = {}
 
@@ -31,9 +33,26 @@ def hold(settings: "Settings", query: str) -> None:
     """
     if query in _held and _alive(_held[query][0]):
         return
+    if not _held:
+        _end_with_the_server()
     with ExitStack() as stack:
         connection = _take(stack, settings, query, f"pid {os.getpid()}")
         _held[query] = connection, stack.pop_all()
+
+
+def _end_with_the_server() -> None:
+    """End this process when the server that has started it is gone.
+
+    In the midst of a batch it would try to reach the server for minutes, and hold the lease against the query's successor.
+    """
+    parent, never = os.getppid(), threading.Event()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            never.wait(_LOOK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end-with-the-server", daemon=True).start()
 
 
 def free(settings: "Settings", query: str) -> None:
