@@ -96,6 +96,11 @@ def tables(settings: "Settings") -> list[str]:
     return sorted(table for table in found if exists(settings, table))
 
 
+def registered(spark: "SparkSession") -> bool:
+    """Whether the tables were made known since the server started."""
+    return bool(spark.catalog.databaseExists(_REGISTERED))
+
+
 def register(spark: "SparkSession", settings: "Settings") -> bool:
     """Make the lake's tables known by name, where the server has just started: its catalog is derived from the lake.
 
@@ -106,7 +111,7 @@ def register(spark: "SparkSession", settings: "Settings") -> bool:
     """
     from pyspark.errors import PySparkException
 
-    if spark.catalog.databaseExists(_REGISTERED):
+    if registered(spark):
         return False
     for layer in LAYERS:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")

@@ -34,13 +34,10 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
         remote += f";session_id={session_id}"
     spark = SparkSession.builder.remote(remote).create()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    if lake.register(spark, settings):
-        from lockstep.batch import late
-        from lockstep.serving import merged
-        from lockstep.views import VIEWS
+    if not lake.registered(spark):
+        from lockstep.catalog import derive
 
-        late.define_all(spark, VIEWS.values())
-        merged.publish(spark, settings, VIEWS.values())
+        derive(spark, settings)
     try:
         yield spark
     finally:

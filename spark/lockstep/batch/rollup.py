@@ -73,7 +73,8 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
             return None
         if done is None or done.code_version != code_version():
             ensure(spark, view)
-            late.define(spark, view)
+            with lease(settings, late.CATALOG, run_id):
+                late.define(spark, view)
         if done is None:
             lake.create(spark, settings, table, gold_columns(view), properties=PROPERTIES)
         silver = {one.stream: lake.read(spark, settings, one.source.table, one.source.version) for one in taken}
