@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from lockstep import lake
 from lockstep.batch import late
 from lockstep.control import lease
+from lockstep.definition.check import problems
 from lockstep.serving import merged
-from lockstep.views import chosen
+from lockstep.views import named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +22,7 @@ def derive(spark: "SparkSession", settings: "Settings") -> None:
     """
     with lease(settings, late.CATALOG, "derive"):
         if lake.register(spark, settings):
-            views = chosen(settings.views)
+            # A view that is refused when it starts must not keep the clients of all others out.
+            views = [view for view in named(settings.views) if not problems(view)]
             late.define_all(spark, views)
             merged.publish(spark, settings, views)
