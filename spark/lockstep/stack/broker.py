@@ -39,7 +39,8 @@ def prepare(settings: Settings) -> None:
         return
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     # Ignoring what is formatted makes a run that was killed half way repeatable.
-    arguments = ["format", "--cluster-id", cluster, "--config", str(_file(settings)), "--ignore-formatted"]
+    # One word: a random id may begin with a dash.
+    arguments = ["format", f"--cluster-id={cluster}", "--config", str(_file(settings)), "--ignore-formatted"]
     tool = [*_java(settings, "-Xmx256m", "-XX:TieredStopAtLevel=1"), "kafka.tools.StorageTool", *arguments]
     done = subprocess.run(tool, capture_output=True, text=True, check=False)
     if done.returncode:
