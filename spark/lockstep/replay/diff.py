@@ -92,8 +92,8 @@ def _judged(windows: "DataFrame", table: str) -> "DataFrame":
         .when(F.col("keys") == F.col("only_old"), "removed")
         .otherwise("changed")
     )
-    named = windows.withColumnsRenamed({"only_new": "added", "only_old": "removed"})
-    return named.withColumns({"verdict": verdict, "table": F.lit(table)})
+    judged = windows.withColumns({"verdict": verdict, "table": F.lit(table)})
+    return judged.withColumnsRenamed({"only_new": "added", "only_old": "removed"})
 
 
 def _keep(spark: "SparkSession", settings: "Settings", rows: "DataFrame", replay: str) -> None:
