@@ -205,7 +205,7 @@ def hull(entries: "list[ledger.Entry]", topic: str) -> list[Range]:
 
 def touches(ranges: "tuple[Range, ...]", wanted: "tuple[Range, ...] | list[Range]") -> bool:
     """Whether any offset is in both."""
-    spans = {r.partition: r for r in wanted}
+    spans = {r.partition: r for r in wanted if r.size}
     return any(
         r.size and r.partition in spans and r.start < spans[r.partition].end and r.end > spans[r.partition].start
         for r in ranges
