@@ -1,12 +1,15 @@
 """A home and ports that nobody else uses, for a stack that a test starts."""
 
 import socket
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from lockstep import settings as configuration
 from lockstep.settings import LOOPBACK, Settings
+from lockstep.stack.stack import Stack
 
 PORTS = [name for name in Settings.model_fields if name.endswith("_port")]
 
@@ -25,3 +28,16 @@ def own_ports(patch: pytest.MonkeyPatch, home: Path) -> None:
     patch.setenv("LOCKSTEP_HOME", str(home))
     for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
         patch.setenv(f"LOCKSTEP_{name.upper()}", str(port))
+
+
+@contextmanager
+def started(home: Path) -> Iterator[Stack]:
+    """PostgreSQL, Kafka and Spark, on a home and ports of their own, until the block ends."""
+    with pytest.MonkeyPatch.context() as patch:
+        own_ports(patch, home)
+        running = Stack(configuration.load())
+        try:
+            running.up(["postgres", "kafka", "spark"])
+            yield running
+        finally:
+            running.reset()

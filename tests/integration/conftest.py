@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.ports import own_ports
+from tests.ports import started
 from tests.shop import Shop
 
-from lockstep import settings as configuration
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.kafka import ensure_topics
 from lockstep.session import connect
@@ -21,14 +20,8 @@ from lockstep.views import VIEWS, View
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """PostgreSQL, Kafka and Spark, on a home and ports of their own."""
-    with pytest.MonkeyPatch.context() as patch:
-        own_ports(patch, tmp_path_factory.mktemp("home"))
-        running = Stack(configuration.load())
-        try:
-            running.up(["postgres", "kafka", "spark"])
-            yield running
-        finally:
-            running.reset()
+    with started(tmp_path_factory.mktemp("home")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

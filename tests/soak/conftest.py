@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import demo
-from tests.integration.conftest import stack
-from tests.integration.crash.scenes import Scene, staged
+from tests.ports import started
 
 from lockstep.settings import PROJECT
 from lockstep.stack.stack import Stack
 
-__all__ = ["demo", "stack"]
+__all__ = ["demo"]
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +32,7 @@ def report() -> Iterator[Callable[[str], None]]:
 
 
 @pytest.fixture
-def scene(stack: Stack, tmp_path: Path) -> Iterator[Scene]:
-    """A stream for each crash."""
-    with staged(stack, tmp_path) as one:
-        yield one
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    """PostgreSQL, Kafka and Spark, with an empty lake for each test."""
+    with started(tmp_path / "home") as running:
+        yield running

@@ -146,7 +146,7 @@ class Scene:
             "P7": lambda: _numbers(state.glob("*/*/*.changelog*")),
         }
         with self.traffic.flowing(most=1000):
-            until(lambda: _numbers((checkpoint / "commits").glob("*")), within=120)
+            until(lambda: _numbers((checkpoint / "commits").glob("*")), within=240)
             before = max(markers[point]())
             self.server_dies_when(lambda: max(markers[point]()) >= before + nth)
             begun, done = (max(_numbers((checkpoint / name).glob("*"))) for name in ("offsets", "commits"))
@@ -196,7 +196,7 @@ class Scene:
     def server_dies_when(self, marked: Callable[[], Any], process: Any = None) -> None:
         """Kill the Spark server, and the task, the moment that the mark is seen."""
         server = psutil.Process(self.stack.pid("spark"))
-        until(marked, within=120)
+        until(marked, within=240)
         os.kill(server.pid, signal.SIGKILL)
         server.wait(30)
         if process is not None:
@@ -209,8 +209,9 @@ class Scene:
 
 @contextmanager
 def staged(stack: Stack, directory: Path) -> Iterator[Scene]:
-    """A scene on a stream of its own, with a topic."""
+    """A scene on a stream of its own, with a topic, and a directory that it makes."""
     settings = stack.settings
+    directory.mkdir(parents=True, exist_ok=True)
     stream, view = stream_named(f"page_views_{uuid.uuid4().hex[:8]}")
     ensure_topics(settings, {stream.name: stream})
     CONTRACTS[stream.name], VIEWS[view.name] = stream, view

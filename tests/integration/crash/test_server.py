@@ -1,5 +1,19 @@
 """The Spark server is killed at the points that lie inside it; its supervisor and the retries put everything right."""
 
+from collections.abc import Iterator
+
+import pytest
+from tests.ports import started
+
+from lockstep.stack.stack import Stack
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack of its own: after each start of a server its catalog is made from the lake, and that of all tests is large."""
+    with started(tmp_path_factory.mktemp("killed")) as running:
+        yield running
+
 
 def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_another(scene):
     """Together, because each start of a server takes its time; the long run takes each by itself."""
