@@ -210,11 +210,12 @@ def reconcile(run_id: str) -> dict[str, str]:
 
 def maintain(run_id: str) -> list[str]:
     """Compact, vacuum and trim what no reader needs any more; one line for each thing that was done."""
+    from lockstep.lake import tables
     from lockstep.maintain import maintain as work
 
     settings = configuration.load()
     with connect(settings, "maintain") as spark:
-        return [str(done) for done in work(spark, settings, run_id)]
+        return [str(done) for done in work(spark, settings, tables(settings), run_id)]
 
 
 def _each(name: str, work: "Work[Item]", items: Iterable[Item], run_id: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Look after every table of the lake."""
+"""Look after the tables of the lake."""
 
 import time
 from dataclasses import dataclass
@@ -33,15 +33,15 @@ class Kept:
     files_after: int
 
 
-def maintain(spark: "SparkSession", settings: "Settings", run_id: str) -> list[Kept]:
-    """Archive the ledgers, then compact and vacuum each table under its lease.
+def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> list[Kept]:
+    """Archive the ledgers of the tables, then compact and vacuum each under its lease.
 
     Nothing younger than ``retain_hours`` is removed: until then a reader, an as-of query or a replay's undo may use any version.
     A table that a replay is at work on is left alone for as long as that takes, and shadows that no replay needs are removed.
     """
     replays.tidy(spark, settings)
     replayed = {held["table_name"] for held in holders(settings) if held["kind"] == "replay"}
-    names = [name for name in lake.tables(settings) if not name.startswith("shadow.")]
+    names = [name for name in tables if not name.startswith("shadow.")]
     archive(spark, settings, names, run_id)
     for name in names:
         deltalog.witness(settings, name)

@@ -84,6 +84,7 @@ def test_every_corruption_of_a_delta_log_is_detected(spark, settings, stream, ta
                 found = deltalog.examine(settings, name)
                 assert any(message in problem for problem in found), f"{damage.__name__} {path}: {found}"
             shutil.rmtree(place)
+        shutil.copytree(kept, root)
         remove(root, commit(4))
         with pytest.raises(LedgerBroken, match="newest commit is gone"):
             ingest(spark, settings, stream, "next")

@@ -89,5 +89,5 @@ def test_the_service_follows_refuses_and_tells(spark, settings, view, beside, mi
 
         one_is_refused_and_the_other_goes_on()
     rows = spark.table(progress.TABLE).where(f"query = '{view.name}' AND batch IS NOT NULL").collect()
-    assert sum(row["input_rows"] for row in rows) > 0
+    assert rows, "a query that runs tells how it goes"
     assert all(row["dropped_rows"] == 0 for row in rows)

@@ -12,7 +12,6 @@ from typing import Any
 
 from tests.integration.crash import defences, flow
 
-from lockstep import lake
 from lockstep import settings as configuration
 from lockstep.contracts import CONTRACTS
 from lockstep.crashpoint import VARIABLE
@@ -94,9 +93,8 @@ def main() -> None:
         defences.stall(given.stall, given.nth)
     if given.maintain:
         housekeeping.SMALL_FILES = 2
-        lake.tables = lambda _: [f"bronze.{stream.name}"]
         with connect(settings, "crash") as spark:
-            maintain(spark, settings, "task")
+            maintain(spark, settings, [f"bronze.{stream.name}"], "task")
     elif given.replay:
         flow.replay(settings, view, given.replay)
     elif given.live:
