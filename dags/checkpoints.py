@@ -40,6 +40,7 @@ FORM = {
 
 @dag(
     schedule=None,
+    is_paused_upon_creation=False,
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     default_args=defaults(LIVE_POOL),
