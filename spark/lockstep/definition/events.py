@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 COLUMNS = "_key STRING, _time BIGINT, _id STRING, _stream STRING, _change BOOLEAN, _data STRING"
-_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+# Nothing is left out and no microsecond is lost, so that equal rows, and only those, are equal as text.
+EXACT_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,7 +43,7 @@ def _of_input(view: Keyed, one: Input, rows: "DataFrame") -> "DataFrame":
         _id(one).alias("_id"),
         F.lit(one.stream).alias("_stream"),
         F.lit(one.is_table).alias("_change"),
-        F.to_json(F.struct(*one.columns, *extra), _JSON).alias("_data"),
+        F.to_json(F.struct(*one.columns, *extra), EXACT_JSON).alias("_data"),
         "_arrival",
     )
 

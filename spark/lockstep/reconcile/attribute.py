@@ -15,7 +15,7 @@ from lockstep.batch.compute import result
 from lockstep.batch.rollup import BEGINNING, covered, gold_of
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View
-from lockstep.definition.events import events
+from lockstep.definition.events import EXACT_JSON, events
 from lockstep.ingest import ledger
 from lockstep.ingest.ranges import Range, to_where
 from lockstep.reconcile import judge
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 # More keys than these are not looked at one by one.
 MOST = 50_000
 ANY = timedelta(days=36_500)
-_EXACT = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 Rows = Mapping[str, "DataFrame"]
 
 
@@ -186,7 +185,7 @@ def _result(
 ) -> dict[str, str]:
     rows = result(view, silver, *span, only=only)
     values = F.struct(*values_of(view, rows))
-    shown = rows.select(_key(view).alias("key"), F.to_json(values, _EXACT).alias("row"))
+    shown = rows.select(_key(view).alias("key"), F.to_json(values, EXACT_JSON).alias("row"))
     wanted = case.spark.createDataFrame([(key,) for key in keys], "key STRING")
     return {row["key"]: row["row"] for row in shown.join(F.broadcast(wanted), "key", "left_semi").collect()}
 
@@ -240,11 +239,11 @@ def _below(stream: str, position: Mapping[str, Mapping[int, int]]) -> str:
 
 
 def _key(view: View) -> "Column":
-    return F.to_json(F.struct(*view.key), _EXACT)
+    return F.to_json(F.struct(*view.key), EXACT_JSON)
 
 
 def _row(side: str) -> "Column":
-    return F.to_json(side, _EXACT).alias(side)
+    return F.to_json(side, EXACT_JSON).alias(side)
 
 
 def _utc(moment: datetime) -> datetime:
