@@ -30,17 +30,10 @@ demo: setup ## Start the stack, play the shop, and end with the verdict
 down: $(VENV)/.installed ## Stop the stack; nothing is lost
 	@$(BIN)/lockstep down
 
-# The integration tests run in two halves side by side, each on a stack of its own: most of a small job is waiting.
-HALF := $(addprefix tests/integration/,deliver live new quality reconcile replay serving views)
-REST := $(filter-out $(HALF) %__pycache__,$(patsubst %/,%,$(wildcard tests/integration/*/)))
-
 .PHONY: test
 test: setup lint ## Lint, types, and all tests but soak and browser
 	$(PYTEST) tests/unit tests/contract
-	@$(PYTEST) $(HALF) > $(VENV)/half.log 2>&1 & half=$$!; \
-	  $(PYTEST) $(REST) && rest=0 || rest=1; \
-	  wait $$half && half=0 || half=1; \
-	  cat $(VENV)/half.log; exit $$((rest | half))
+	$(PYTEST) tests/integration --numprocesses 3 --dist loadscope
 	$(PYTEST) tests/e2e
 
 .PHONY: test-fast

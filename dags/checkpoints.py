@@ -4,6 +4,7 @@
 `lockstep checkpoints` has the same words. What each does, and what to do when one is broken: `docs/operations/checkpoints.md`.
 """
 
+import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,26 +17,56 @@ from lockstep.orchestration import LIVE_POOL, defaults
 
 # Every view has a suite of its name, and unlike the views themselves its name costs no import of Spark.
 VIEWS = sorted(suite.stem for suite in (Path(__file__).parents[1] / "expectations" / "gold").glob("*.json"))
-ACTIONS = ["list", "verify", "inspect", "compatible", "savepoint", "restore", "reset", "fork"]
+ACTIONS = {
+    "list": "where each query is",
+    "verify": "is every file whole?",
+    "inspect": "the state of one query",
+    "compatible": "can the queries of this code resume?",
+    "savepoint": "copy where one query is",
+    "restore": "go on from a savepoint",
+    "reset": "compute one query again",
+    "fork": "a changed view goes on from here",
+}
 PLAIN = r"^[A-Za-z0-9_ .,:'()+#@/-]{0,200}$"
 
 FORM = {
-    "action": Param("list", type="string", enum=ACTIONS, description="What to do"),
-    "query": Param(None, type=["null", "string"], enum=[None, *VIEWS], description="The query; none: all, to look"),
+    "action": Param(
+        "list",
+        type="string",
+        enum=list(ACTIONS),
+        values_display={action: f"{action}: {what}" for action, what in ACTIONS.items()},
+        title="Action",
+    ),
+    "query": Param(
+        None,
+        type=["null", "string"],
+        enum=[None, *VIEWS],
+        values_display={"null": "all (list, verify and compatible only)"},
+        title="Query",
+    ),
     "name": Param(
         None,
         type=["null", "string"],
         pattern="^([a-z0-9][a-z0-9_-]{0,62})?$",
+        title="Name",
         description="Of the savepoint to take or restore; for fork, the changed view",
     ),
     "to": Param(
         None,
         type=["null", "string"],
         pattern=r"^[A-Za-z0-9_.:,=+-]{0,2000}$",
+        title="To",
         description="For reset: earliest, a time such as 2026-11-20T10:00:00Z, or offsets such as 0=120,1=88,2=93",
     ),
-    "why": Param(None, type=["null", "string"], pattern=PLAIN, description="For the record; needed for every change"),
+    "why": Param(
+        None,
+        type=["null", "string"],
+        pattern=PLAIN,
+        title="Why",
+        description="For the record; needed for savepoint, restore, reset and fork",
+    ),
 }
+log = logging.getLogger(__name__)
 
 
 @dag(
@@ -62,6 +93,8 @@ def checkpoints():
         except LockstepError as refusal:
             # What is refused would be refused again, so it is not tried again.
             raise AirflowFailException(str(refusal)) from None
+        for line in "\n".join(lines).splitlines():
+            log.info("%s", line)
         if any(line.startswith(("BROKEN", "INCOMPATIBLE")) for line in lines):
             raise AirflowFailException("\n".join(lines))
         return lines

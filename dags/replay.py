@@ -26,27 +26,28 @@ NAME = "^[a-z][a-z0-9_.]*$"
 
 def moment(which: str) -> Param:
     """A field for a time, which may stay empty."""
-    return Param(None, type=["null", "string"], format="date-time", title=which, description="Event time, UTC")
+    zone = "Event time, in the zone that the page shows (bottom left; UTC unless you chose another)"
+    return Param(None, type=["null", "string"], format="date-time", title=which, description=zone)
+
+
+def several(names: list[str], title: str, description: str) -> Param:
+    """A field for any number of names; the page sends null when all were taken out again."""
+    return Param(
+        None,
+        type=["null", "array"],
+        items={"type": "string", "pattern": NAME},
+        examples=names,
+        title=title,
+        description=description,
+    )
 
 
 FORM = {
-    "reason": Param(type="string", minLength=3, maxLength=300, description="Why, for the record"),
+    "reason": Param(type="string", minLength=3, maxLength=300, title="Reason", description="For the record"),
     "from": moment("From"),
     "to": moment("To (left out itself)"),
-    "topics": Param(
-        [],
-        type="array",
-        items={"type": "string", "pattern": NAME},
-        examples=list(CONTRACTS),
-        description="None: those that the views read, or all",
-    ),
-    "views": Param(
-        [],
-        type="array",
-        items={"type": "string", "pattern": NAME},
-        examples=VIEWS,
-        description="None: all that read the topics",
-    ),
+    "topics": several(list(CONTRACTS), "Topics", "None: those that the views read, or all"),
+    "views": several(VIEWS, "Views", "None: all that read the topics"),
     "layers": Param(
         ["gold"],
         type="array",
@@ -54,26 +55,41 @@ FORM = {
         minItems=1,
         uniqueItems=True,
         examples=LAYERS,
+        title="Layers",
         description="Gold alone, silver and gold, or all three",
     ),
     "late": Param(False, type="boolean", title="Late rows", description="Rows that came too late for a view count too"),
     "dry_run": Param(False, type="boolean", title="Dry run", description="Stop after the diff, and keep nothing"),
-    "approve": Param("by_hand", type="string", enum=["by_hand", "by_rule"], description="Who decides after the diff"),
+    "approve": Param(
+        "by_hand",
+        type="string",
+        enum=["by_hand", "by_rule"],
+        values_display={"by_hand": "Somebody, by hand", "by_rule": "The rule below"},
+        title="Approved by",
+        description="Who decides after the diff",
+    ),
     "max_changed_percent": Param(
         10,
         type="number",
         minimum=0,
         maximum=100,
         section="The rule",
+        title="Changed windows, %",
         description="At most this share of the windows may change",
     ),
     "max_changed_windows": Param(
-        None, type=["null", "integer"], minimum=0, section="The rule", description="And at most so many windows"
+        None,
+        type=["null", "integer"],
+        minimum=0,
+        section="The rule",
+        title="Changed windows",
+        description="And at most so many windows",
     ),
     "offsets": Param(
         None,
         type=["null", "object"],
         section="Instead of a time",
+        title="Offsets",
         description='Of the one topic above: {"0": [start, end], …} by partition',
         additionalProperties={
             "type": "array",
@@ -87,6 +103,7 @@ FORM = {
         type=["null", "string"],
         pattern=r"^((bronze|silver|gold)\.[a-z][a-z0-9_]*@[0-9]+\.\.[0-9]+)?$",
         section="Instead of a time",
+        title="Versions",
         description="What some versions of a table brought, such as bronze.page_views@12..15",
     ),
 }
@@ -192,7 +209,12 @@ def replay():
     catchup=False,
     default_args=defaults(BACKFILL_POOL),
     params={
-        "replay": Param(type="string", pattern="^[a-z0-9][a-z0-9-]{3,39}$", description="Its id: see the task `plan`"),
+        "replay": Param(
+            type="string",
+            pattern="^[a-z0-9][a-z0-9-]{3,39}$",
+            title="Replay",
+            description="Its id: it stands over the diff, and lockstep replay show lists all",
+        ),
     },
     tags=["replay"],
     description="Put the interval of a replay back",

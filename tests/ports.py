@@ -1,5 +1,7 @@
 """A home and ports that nobody else uses, for a stack that a test starts."""
 
+import fcntl
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -11,6 +13,7 @@ from lockstep import settings as configuration
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.stack import Stack
 
+FLOW = ["postgres", "kafka", "spark"]
 PORTS = [name for name in Settings.model_fields if name.endswith("_port")]
 
 
@@ -23,10 +26,10 @@ def free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def own_ports(patch: pytest.MonkeyPatch, home: Path) -> None:
-    """Point the settings at the home and at free ports, for this process and its children."""
+def own_ports(patch: pytest.MonkeyPatch, home: Path, ports: list[int] | None = None) -> None:
+    """Point the settings at the home and at these ports, or free ones, for this process and its children."""
     patch.setenv("LOCKSTEP_HOME", str(home))
-    for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True):
+    for name, port in zip(PORTS, ports or free_ports(len(PORTS)), strict=True):
         patch.setenv(f"LOCKSTEP_{name.upper()}", str(port))
 
 
@@ -37,7 +40,37 @@ def started(home: Path) -> Iterator[Stack]:
         own_ports(patch, home)
         running = Stack(configuration.load())
         try:
-            running.up(["postgres", "kafka", "spark"])
+            running.up(FLOW)
             yield running
         finally:
             running.reset()
+
+
+@contextmanager
+def shared(directory: Path) -> Iterator[Stack]:
+    """The same for several processes: the first one starts it, and the last one takes it away."""
+    directory.mkdir(exist_ok=True)
+    ports, users = directory / "ports.json", directory / "users"
+    with pytest.MonkeyPatch.context() as patch:
+        with _locked(directory):
+            users.write_text(str(int(users.read_text()) + 1 if users.exists() else 1))
+            own_ports(patch, directory / "home", json.loads(ports.read_text()) if ports.exists() else None)
+            running = Stack(configuration.load())
+            ports.write_text(json.dumps([getattr(running.settings, name) for name in PORTS]))
+        try:
+            with _locked(directory):
+                running.up(FLOW)
+            yield running
+        finally:
+            with _locked(directory):
+                left = int(users.read_text()) - 1
+                users.write_text(str(left))
+                if not left:
+                    running.reset()
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    with (directory / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

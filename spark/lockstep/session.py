@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lockstep import lake
+from lockstep.client import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,15 +25,13 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
         name: the user that the server's UI shows, such as ``ingest``.
         session_id: a fixed UUID, for a client that wants to find its session again; such a session is left open.
     """
-    from pyspark.sql import SparkSession
-
     # Timestamps are collected as naive local times: here, local is UTC.
     os.environ["TZ"] = "UTC"
     time.tzset()
     remote = f"{settings.spark_remote}/;user_id={name}"
     if session_id:
         remote += f";session_id={session_id}"
-    spark = SparkSession.builder.remote(remote).create()
+    spark = session(remote)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     if not lake.registered(spark):
         from lockstep.catalog import derive
@@ -43,6 +42,3 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
     finally:
         spark.release_session_on_close = session_id is None
         spark.stop()
-        # SparkSession.__del__ closes its client once more, whenever the garbage collector comes by, and there waits for threads
-        # that wait for a lock of the very call that was interrupted: a process that never ends.
-        spark.client.close = lambda: None

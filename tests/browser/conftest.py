@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from lockstep import settings as configuration
 from lockstep.settings import PROJECT, Settings
@@ -12,6 +12,7 @@ from lockstep.settings import PROJECT, Settings
 CHROMIUM = "/usr/bin/chromium"
 # Without these, Chromium asks for its maker's hosts at every start.
 QUIET = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+PATIENCE = 30_000  # milliseconds: the first page after a start loads all of Airflow's scripts
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +33,8 @@ def page(settings: Settings) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         opened = browser.new_page(viewport={"width": 1500, "height": 950}, locale="en-GB")
-        opened.set_default_timeout(30_000)
+        opened.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
         opened.goto(settings.airflow_url)
         opened.fill("input[name=username]", "admin")
         opened.fill("input[name=password]", settings.airflow_password.get_secret_value())

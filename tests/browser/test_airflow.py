@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from lockstep.airflow import connected
 
-DAGS = ("ingest", "refine", "reconcile", "rollup_daily", "maintain")
+DAGS = ("ingest", "refine", "reconcile", "rollup_daily", "maintain", "replay", "replay_undo", "checkpoints")
 
 
 def test_the_list_shows_every_dag_and_no_import_error(page, settings, pictures):

@@ -1,16 +1,18 @@
-"""A replay from the form in Airflow's UI, as an operator runs it (``make demo`` first)."""
+"""A replay, and its undoing, from the forms in Airflow's UI, as an operator does it (``make demo`` first)."""
 
 from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import expect
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tests.browser.forms import MINUTES_FOR_A_RUN, Form, ended, show
 
 from lockstep import lake
-from lockstep.airflow import connected
+from lockstep.airflow import USER
 from lockstep.replay.record import Replay, replays
+from lockstep.session import connect
 
 VIEW = "page_views_per_minute"
-MINUTES_FOR_A_RUN = 10
+NOON = datetime(2026, 11, 10, 12, tzinfo=UTC)
 
 
 def newest(settings, reason: str) -> Replay | None:
@@ -30,64 +32,80 @@ def settled(settings, reason: str, state: str) -> Replay:
     return found
 
 
-def open_form(page, settings) -> None:
-    page.goto(f"{settings.airflow_url}/dags/replay")
-    page.get_by_role("button", name="Trigger").first.click()
-    expect(page.locator("#element_reason")).to_be_visible()
+def counted(settings, start: datetime, end: datetime) -> int:
+    """The views that gold has for ``[start, end)``."""
+    with connect(settings, "browser") as spark:
+        rows = lake.read(spark, settings, f"gold.{VIEW}")
+        within = rows.where((rows.window_start >= start) & (rows.window_start < end))
+        return int(within.agg({"views": "sum"}).collect()[0][0])
 
 
-def choose(page, field: str, *options: str) -> None:
-    """Pick options in a drop-down that takes several."""
-    for option in options:
-        page.locator(f"#element_{field} input").first.fill(option)
-        page.keyboard.press("Enter")
-
-
-def trigger(page) -> None:
-    page.get_by_role("dialog").get_by_role("button", name="Trigger").last.click()
-
-
-def test_a_replay_is_filled_in_compared_and_promoted_by_hand(page, settings, pictures):
+def test_a_replay_is_compared_promoted_by_hand_and_undone(page, settings, pictures):
     reason = f"tried in a browser at {datetime.now(UTC):%H.%M.%S}"
-    end = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    open_form(page, settings)
-    page.locator("#element_reason").fill(reason)
-    page.locator("#element_from").fill(f"{end - timedelta(hours=12):%FT%T}")
-    page.locator("#element_to").fill(f"{end:%FT%T}")
-    choose(page, "views", VIEW)
+    # The demo's history ends yesterday; its late rows are what a replay adds.
+    end = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(hours=12)
+    start = end - timedelta(days=1)
+    before = counted(settings, start, end)
+
+    form = Form(page, settings, "replay")
+    form.write("Reason", reason)
+    form.pick("From", start)
+    form.pick("To (left out itself)", end)
+    form.choose("Views", VIEW)
+    form.tick("Late rows")
     page.screenshot(path=pictures / "replay-form.png")
-    trigger(page)
+    run_id = form.send()
+
     compared = settled(settings, reason, "compared")
-    with connected(settings) as airflow:
-        run = next(r for r in airflow.runs("replay") if r.state in ("running", "queued"))
-    page.goto(f"{settings.airflow_url}/dags/replay/runs/{run.run_id}/tasks/by_hand/required_actions")
-    expect(page.get_by_text("windows would change")).to_be_visible()
+    assert (compared.request.start, compared.request.end, compared.request.views) == (start, end, (VIEW,))
+    found = compared.stages["compared"]
+    assert 0 < found["changed"] < found["windows"]
+    page.goto(f"{settings.airflow_url}/dags/replay/runs/{run_id}/tasks/by_hand/required_actions")
+    expect(page.get_by_text(f"{found['changed']:,} of {found['windows']:,} windows would change")).to_be_visible()
+    expect(page.get_by_text(compared.id)).to_be_visible()
     page.screenshot(path=pictures / "replay-diff.png")
+
     page.get_by_test_id("hitl-option-Promote").click()
+    assert ended(settings, "replay", run_id) == "success"
     promoted = settled(settings, reason, "promoted")
-    assert promoted.id == compared.id
-    versions = promoted.stages["promoted"]["versions"]
-    assert versions.keys() <= {f"gold.{VIEW}"}
-    assert all(next(lake.commits(settings, table)).version >= version for table, version in versions.items())
-    page.goto(f"{settings.airflow_url}/dags/replay/runs/{run.run_id}")
-    page.get_by_role("button", name="Graph").or_(page.get_by_label("Show Graph")).first.click()
+    assert promoted.stages["approved"]["by"] == USER
+    assert promoted.stages["promoted"]["versions"].keys() == {f"gold.{VIEW}"}
+    assert counted(settings, start, end) > before
+    page.goto(f"{settings.airflow_url}/dags/replay/runs/{run_id}")
+    show(page, "Graph")
     expect(page.locator(".react-flow__node").first).to_be_visible()
     page.screenshot(path=pictures / "replay-graph.png")
 
+    form = Form(page, settings, "replay_undo")
+    form.write("Replay", promoted.id)
+    page.screenshot(path=pictures / "replay-undo-form.png")
+    run_id = form.send()
+    assert ended(settings, "replay_undo", run_id) == "success"
+    assert settled(settings, reason, "undone").id == promoted.id
+    assert counted(settings, start, end) == before
 
-def test_jinja_in_the_form_is_refused_and_never_rendered(page, settings, pictures):
-    open_form(page, settings)
-    page.locator("#element_reason").fill("{{ 6 * 7 }} {{ conf.get('database', 'sql_alchemy_conn') }}")
-    page.locator("#element_from").fill("2026-11-10T00:00")
-    page.locator("#element_to").fill("2026-11-11T00:00")
-    trigger(page)
 
-    def failed():
-        with connected(settings) as airflow:
-            return next((r for r in airflow.runs("replay") if r.state == "failed"), None)
+def refused(page, settings, sentence: str, reason: str, start: datetime, end: datetime) -> None:
+    """Send such a form, and see its run fail with the sentence."""
+    form = Form(page, settings, "replay")
+    form.write("Reason", reason)
+    form.pick("From", start)
+    form.pick("To (left out itself)", end)
+    run_id = form.send()
+    assert ended(settings, "replay", run_id) == "failed"
+    page.goto(f"{settings.airflow_url}/dags/replay/runs/{run_id}/tasks/plan")
+    show(page, "Grid")
+    expect(page.get_by_text(sentence).first).to_be_visible()
+    assert newest(settings, reason) is None
 
-    run = Retrying(stop=stop_after_delay(120), wait=wait_fixed(2), retry=retry_if_result(lambda r: r is None))(failed)
-    page.goto(f"{settings.airflow_url}/dags/replay/runs/{run.run_id}/tasks/plan")
-    expect(page.get_by_text("looks like Jinja, and is refused").first).to_be_visible()
+
+def test_a_form_whose_dates_end_before_they_start_is_refused(page, settings, pictures):
+    later = NOON + timedelta(hours=1)
+    refused(page, settings, "must be later than from", "the dates are the wrong way round", later, NOON)
     page.screenshot(path=pictures / "replay-refused.png")
-    assert not any("42" in r.request.reason for r in replays(settings))
+
+
+def test_jinja_in_the_form_is_refused_and_never_rendered(page, settings):
+    jinja = "{{ 6 * 7 }} {{ conf.get('database', 'sql_alchemy_conn') }}"
+    refused(page, settings, "looks like Jinja, and is refused", jinja, NOON, NOON + timedelta(hours=1))
+    assert not any(replay.request.reason.startswith("42 ") for replay in replays(settings))

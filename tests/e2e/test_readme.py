@@ -27,7 +27,7 @@ def test_every_command_runs_on_the_demo_in_the_order_of_the_page(demo):
     assert "make demo" in commands()
     for command in commands():
         # Only the Spark server of this stack may be killed, whatever else runs on the machine.
-        mine = command.replace("-f SparkConnectServer", f"-f '{demo.settings.home}.*SparkConnectServer'")
+        mine = command.replace("-f connect_server.py", f"-f '{demo.settings.home}.*connect_server.py'")
         done = subprocess.run(["bash", "-c", mine], cwd=PROJECT, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
 

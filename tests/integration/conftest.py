@@ -1,13 +1,18 @@
-"""One broker, one PostgreSQL and one Spark server for all integration tests; each test has topics and tables of its own."""
+"""One broker, one PostgreSQL and one Spark server for all integration tests; each test has topics and tables of its own.
+
+Several workers share them: most of a small job is waiting.
+"""
 
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 import pytest
-from tests.ports import started
+from tests.ports import shared
 from tests.shop import Shop
+from xdist.scheduler import LoadScopeScheduling
 
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.kafka import ensure_topics
@@ -17,10 +22,22 @@ from lockstep.stack.stack import Stack
 from lockstep.views import VIEWS, View
 
 
+class ByFolder(LoadScopeScheduling):
+    """Gives each worker whole folders, those with the most tests first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return str(PurePath(nodeid.partition("::")[0]).parent)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
+    """The tests of a folder share fixtures, so they stay in one worker."""
+    return ByFolder(config, log)
+
+
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """PostgreSQL, Kafka and Spark, on a home and ports of their own."""
-    with started(tmp_path_factory.mktemp("home")) as running:
+def stack(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterator[Stack]:
+    """PostgreSQL, Kafka and Spark, on a home and ports of their own; the workers of a run share them."""
+    with shared(tmp_path_factory.getbasetemp().parent / testrun_uid) as running:
         yield running
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kafka import AsyncConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep import settings
 from lockstep.kafka import consumer
@@ -56,6 +57,9 @@ class Member(AsyncConsumerRebalanceListener):  # type: ignore[misc]
 
     def run(self) -> None:
         """Read for as long as the process lives."""
+        # A leader that does not know the topic yet gives out none of it, and may not look again.
+        known = Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.1), retry=retry_if_not_result(bool))
+        known(self.reader.partitions_for_topic, self.topic)
         self.reader.subscribe([self.topic], listener=self)
         while True:
             for partition, records in self.reader.poll(timeout_ms=200).items():

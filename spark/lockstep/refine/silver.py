@@ -97,9 +97,11 @@ def _write(
     run_id: str,
 ) -> ledger.Entry:
     raw = lake.read(spark, settings, tables.bronze).where(to_where(ranges))
-    oldest = raw.agg(F.min("timestamp")).collect()[0][0]
-    horizon = F.lit(oldest) - F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
-    earlier = lake.read(spark, settings, tables.log).where(F.col("_arrival") >= horizon)
+    earlier = None
+    if done:
+        oldest = raw.agg(F.min("timestamp")).collect()[0][0]
+        horizon = F.lit(oldest) - F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
+        earlier = lake.read(spark, settings, tables.log).where(F.col("_arrival") >= horizon)
     rows = classify(parse(raw, contract), earlier, contract).persist()
     try:
         counts = counted(rows)
@@ -145,26 +147,29 @@ def _identity(contract: "Contract") -> tuple[str, ...]:
 
 def classify(
     parsed: "DataFrame",
-    earlier: "DataFrame",
+    earlier: "DataFrame | None",
     contract: "Contract",
     order: tuple[str, ...] = ("_partition", "_offset"),
 ) -> "DataFrame":
     """Say of each parsed row what becomes of it, in ``_fate``: silver, duplicates, quarantined or control.
 
-    The first in the log wins: the row of ``earlier`` (silver's log), else the first in ``order``. Its identity is remembered
-    for the contract's ``remember_duplicates``, in arrival time. Pure.
+    The first in the log wins: the row of ``earlier`` (silver's log; None: it has none), else the first in ``order``. Its identity
+    is remembered for the contract's ``remember_duplicates``, in arrival time. Pure.
     """
     identity = [*_identity(contract)]
     is_good = F.expr("NOT _control AND _reason IS NULL")
     window = Window.partitionBy("_good", *identity).orderBy(*order)
-    known = earlier.groupBy(*identity).agg(F.max("_arrival").alias("_known_at"))
     remembered = F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
-    joined = (
+    ranked = (
         parsed.withColumn("_good", is_good)
         .withColumn("_first", F.row_number().over(window) == 1)
         .withColumn("_first_at", F.first("_arrival").over(window))
-        .join(known, identity, "left")
     )
+    if earlier is None:
+        joined = ranked.withColumn("_known_at", F.lit(None).cast("timestamp"))
+    else:
+        known = earlier.groupBy(*identity).agg(F.max("_arrival").alias("_known_at"))
+        joined = ranked.join(known, identity, "left")
     known_holds = F.col("_first_at") - F.col("_known_at") <= remembered
     kept_at = F.when(known_holds, F.col("_known_at")).otherwise(F.col("_first_at"))
     is_the_kept_one = F.col("_first") & ~F.coalesce(known_holds, F.lit(False))

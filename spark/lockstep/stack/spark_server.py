@@ -5,6 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from lockstep.client import session
 from lockstep.settings import LOOPBACK, PROJECT, Settings
 from lockstep.stack import jars, lease, net
 from lockstep.stack.errors import Unhealthy
@@ -37,6 +38,8 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.ui.retainedStages": "200",
         "spark.sql.ui.retainedExecutions": "100",
         "spark.executor.memory": settings.spark_executor_memory,
+        # Or each new session compiles all code, and starts all Python workers, anew.
+        "spark.sql.artifact.isolation.enabled": "false",
         "spark.local.dir": str(settings.home / "tmp" / "spark"),
         # The catalog is in memory: it is derived from the lake, and every client fills it where it finds it empty.
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -47,6 +50,10 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        # VACUUM lists every table with as many tasks; Spark's 10,000 are for directories of object stores.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
+        # Jobs are small and schemas wide: to generate a projection takes longer than to interpret it. Stages are compiled still.
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.parquet.compression.codec": "zstd",
         # Jobs of all clients take turns, so that a live query does not queue behind a backfill.
         "spark.scheduler.mode": "FAIR",
@@ -86,7 +93,7 @@ def launch(settings: Settings) -> Launch:
     argv += ["--properties-file", str(_properties(settings))]
     if not settings.spark_master.startswith("local"):
         argv += ["--jars", ",".join(map(str, ours))]
-    argv += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    argv += [str(_INFRA / "connect_server.py")]
     env = {
         # Without these two, Python workers run another Python, or none.
         "SPARK_HOME": str(home),
@@ -104,10 +111,9 @@ def check(settings: Settings) -> str:
     net.reach(address.hostname or LOOPBACK, address.port or settings.spark_port)
     from grpc import RpcError
     from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
 
     try:
-        spark = SparkSession.builder.remote(f"{settings.spark_remote}/;user_id=health").create()
+        spark = session(f"{settings.spark_remote}/;user_id=health")
         try:
             answer = spark.sql("SELECT 1 AS one").collect()
         finally:

@@ -41,7 +41,7 @@ def contracts(settings: Settings) -> Iterator[dict[str, Contract]]:
     """All streams, on topics and tables of their own."""
     suffix = uuid.uuid4().hex[:8]
     before = dict(CONTRACTS)
-    own = {n: replace(c, name=f"{n}_{suffix}", topic=f"{c.topic}_{suffix}") for n, c in before.items()}
+    own = {n: replace(c, name=f"{n}_{suffix}", topic=f"{c.topic}_{suffix}", partitions=2) for n, c in before.items()}
     ensure_topics(settings, own)
     CONTRACTS.update(own)
     yield own
