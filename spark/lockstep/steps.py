@@ -42,13 +42,19 @@ def ingest(kind: str, run_id: str) -> dict[str, int]:
     return _each("ingest", work, contracts, run_id)
 
 
-def refine(run_id: str) -> dict[str, int]:
-    """Bring silver up to bronze; rows by stream, where any were new."""
+def unrefined() -> list[str]:
+    """The streams of which bronze has more than silver, whoever brought it there."""
     from lockstep.refine.silver import behind
-    from lockstep.refine.silver import refine as work
 
     settings = configuration.load()
-    return _each("refine", work, [c for c in CONTRACTS.values() if behind(settings, c)], run_id)
+    return [name for name, contract in CONTRACTS.items() if behind(settings, contract)]
+
+
+def refine(run_id: str) -> dict[str, int]:
+    """Bring silver up to bronze; rows by stream, where any were new."""
+    from lockstep.refine.silver import refine as work
+
+    return _each("refine", work, [CONTRACTS[name] for name in unrefined()], run_id)
 
 
 def roll_up(run_id: str) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lockstep import lake
+from lockstep import lake, steps
 from lockstep.control import lease
 from lockstep.errors import LeaseHeld
 from lockstep.ingest.bronze import ingest
@@ -47,6 +47,16 @@ def test_a_duplicate_is_known_across_runs_and_the_first_in_the_log_stays(spark, 
     assert (entry.counts["silver"], entry.counts["duplicates"]) == (1, 1)
     assert entry.totals == {"silver": 2, "duplicates": 1, "quarantined": 0, "control": 0}
     assert {r["event_id"]: r["page"] for r in rows(f"silver.{stream.name}")} == {"e1": "/first", "e2": "/"}
+
+
+def test_rows_whose_task_died_with_its_work_done_still_wait_for_silver(spark, settings, stream, shop):
+    shop.view("e1", 0)
+    shop.flush()
+    ingest(spark, settings, stream, "died before it could tell")
+    assert ingest(spark, settings, stream, "its second try") is None
+    assert stream.name in steps.unrefined()
+    refine(spark, settings, stream, "run")
+    assert stream.name not in steps.unrefined()
 
 
 def test_an_id_is_forgotten_after_the_contracts_time(spark, settings, stream, shop):

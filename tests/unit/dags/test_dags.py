@@ -90,6 +90,7 @@ def test_gold_comes_only_after_the_gate_on_silver(dags: dict[str, Any]) -> None:
 
 def test_one_dag_starts_the_next(dags: dict[str, Any]) -> None:
     assert dags["ingest"]["tasks"]["landed"]["outlets"] == ["lockstep://bronze"]
+    assert dags["ingest"]["tasks"]["landed"]["upstream"] == ["changes", "events"]
     assert dags["refine"]["tasks"]["gate_gold"]["outlets"] == ["lockstep://gold"]
 
 
