@@ -1,16 +1,14 @@
-"""A stack of its own: what is killed comes back, and a second server is kept away."""
+"""What is killed comes back, and a second server is kept away."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.ports import started
 
 from lockstep.kafka import confluent_config
 from lockstep.session import connect
@@ -19,13 +17,6 @@ from lockstep.stack import broker, net, postgres
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.parts import environment
 from lockstep.stack.stack import Stack
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One that may be killed."""
-    with started(tmp_path_factory.mktemp("home")) as own:
-        yield own
 
 
 @pytest.mark.parametrize("part", ["postgres", "kafka", "spark"])
