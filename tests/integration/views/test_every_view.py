@@ -1,40 +1,25 @@
 """Live = batch = oracle, for every view, over ten minutes of a town with duplicates, late rows, disorder and poison."""
 
-from collections import Counter
-from datetime import UTC, datetime
-from decimal import Decimal
-from importlib import import_module
-from typing import Any
-
 import pytest
+from tests.integration.views.layers import batch_and_live, by_batch, by_the_oracle
 
 from lockstep.batch.late import late_of
 from lockstep.batch.rollup import gold_of
 from lockstep.ingest import ledger
-from lockstep.live.query import live_of
 from lockstep.reconcile.run import reconcile
 from lockstep.views import VIEWS
-
-BESIDE = {"_revision", "_updated_at"}
 
 
 @pytest.mark.parametrize("name", sorted(VIEWS))
 def test_batch_says_what_the_oracle_says(spark, played, name):
     view = played.views[name]
-    expected = import_module(f"tests.oracles.{name}").rows(played.sent)
-    assert expected, "the town must give every view something to say"
-    found = [row.asDict(recursive=True) for row in spark.table(gold_of(view)).collect()]
-    without = {"at"} if "at" not in view.key else set()
-    assert canonical(found, without) == canonical(expected, without)
+    assert by_batch(spark, view) == by_the_oracle(name, view, played.sent)
 
 
 @pytest.mark.parametrize("name", sorted(VIEWS))
 def test_live_says_what_batch_says(spark, played, live, name):
-    view = played.views[name]
-    found = [row.asDict(recursive=True) for row in spark.table(live_of(view)).collect()]
-    batch = [row.asDict(recursive=True) for row in spark.table(gold_of(view)).collect()]
-    without = BESIDE | ({"at"} if getattr(view, "upserts", False) else set())
-    assert canonical(found, without) == canonical(batch, without)
+    batch, found = batch_and_live(spark, played.views[name])
+    assert found == batch
     dropped = [op.numRowsDroppedByWatermark for op in live[name].stateOperators]
     assert not any(dropped), "the engine must never decide what is late"
 
@@ -53,20 +38,3 @@ def test_reconciliation_finds_every_view_equal(spark, played, live):
         view.name: ("equal", 0) for view in played.views.values()
     }
     assert all(r.windows for r in reports), [r.view for r in reports if not r.windows]
-
-
-def canonical(rows: list[dict[str, Any]], without: set[str]) -> Counter[str]:
-    """The rows as a bag of texts, whatever their order and types' spelling."""
-    return Counter(str(sorted((k, _plain(v)) for k, v in row.items() if k not in without)) for row in rows)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
-    if isinstance(value, Decimal):
-        return str(value.normalize())
-    if isinstance(value, dict):
-        return sorted((k, _plain(v)) for k, v in value.items())
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value

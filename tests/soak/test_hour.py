@@ -1,0 +1,122 @@
+"""An hour of a town's life with duplicates, late rows, disorder and poison: live = batch = oracle for every view, although the
+live service is killed five times in it, once together with the Spark server."""
+
+import os
+import random
+import signal
+import time
+from datetime import timedelta
+
+import pytest
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tests.integration.views import examples, town
+from tests.integration.views.conftest import side_by_side
+from tests.integration.views.layers import batch_and_live, by_batch, by_the_oracle
+from tests.ports import started
+
+from lockstep.batch.rollup import roll_up
+from lockstep.contracts import CONTRACTS
+from lockstep.ingest.bronze import ingest
+from lockstep.kafka import ensure_topics
+from lockstep.live import progress
+from lockstep.reconcile.run import reconcile
+from lockstep.refine.silver import refine
+from lockstep.session import connect
+from lockstep.status.gather import gather_streams
+from lockstep.views import VIEWS
+
+SEEDS = int(os.environ.get("LOCKSTEP_SOAK_SEEDS", "3"))
+MINUTES = int(os.environ.get("LOCKSTEP_SOAK_MINUTES", "60"))
+# The service ends when its server does.
+KILLED = ("live", "live", "spark", "live", "live")
+
+
+@pytest.fixture
+def stack(tmp_path, monkeypatch):
+    """PostgreSQL, Kafka, Spark and the live service with all views."""
+    monkeypatch.setenv("LOCKSTEP_VIEWS", "all")
+    with started(tmp_path / "home") as running:
+        ensure_topics(running.settings, CONTRACTS)
+        running.up(["live"])
+        yield running
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("number", range(SEEDS))
+def test_live_is_batch_is_oracle_over_an_hour_with_kills(number, stack, report):
+    began, seed = time.monotonic(), random.SystemRandom().randrange(2**32)
+    sent = _play(stack, seed)
+    waited = _live_has_all(stack)
+    _batch_has_all(stack.settings)
+    wrong = []
+    with connect(stack.settings, "soak") as spark:
+        for name, view in VIEWS.items():
+            batch, live = batch_and_live(spark, view)
+            wrong += [f"{name}: live is not batch"] if live != batch else []
+            wrong += (
+                [f"{name}: batch is not its oracle"] if by_batch(spark, view) != by_the_oracle(name, view, sent) else []
+            )
+        reports = reconcile(spark, stack.settings, list(VIEWS.values()), "soak")
+        wrong += [
+            f"{r.view}: {r.verdict} in {r.windows} windows" for r in reports if r.verdict != "equal" or not r.windows
+        ]
+        dropped = spark.table(progress.TABLE).agg({"dropped_rows": "max"}).collect()[0][0]
+    count, windows = sum(map(len, sent.values())), sum(r.windows for r in reports)
+    report(
+        f"| hour {number} | {seed} | {', '.join(KILLED)} | {waited:.0f} | {count}, in {windows} windows, "
+        f"{time.monotonic() - began:.0f} s | {not wrong} |"
+    )
+    assert wrong == []
+    assert dropped == 0, "the engine must never decide what is late"
+
+
+def _play(stack, seed):
+    """Play the hour in slices, and kill something at a random moment after each but the last; what the broker acknowledged."""
+    kinds = {"events": (town.events, 2.0), "changes": (town.changes, 6.0)}
+    hour = [one for c in CONTRACTS.values() for one in kinds[c.kind][0](c, seed, MINUTES, kinds[c.kind][1])]
+    hour = sorted([*hour, *examples.sent()], key=lambda one: one.arrival)
+    slices = len(KILLED) + 1
+    ends = [hour[-1].arrival - timedelta(minutes=MINUTES / slices * left) for left in reversed(range(slices))]
+    acknowledged = {name: [] for name in CONTRACTS}
+    dice = random.Random(seed)
+    for number, (start, end) in enumerate(zip([None, *ends], ends, strict=False)):
+        part = [one for one in hour if (start is None or one.arrival > start) and one.arrival <= end]
+        is_last = number == len(KILLED)
+        for name, records in town.play(
+            stack.settings, CONTRACTS, part, end + timedelta(hours=3) if is_last else end
+        ).items():
+            acknowledged[name] += records
+        if not is_last:
+            time.sleep(dice.uniform(5, 30))  # the moment of the kill is what is random here
+            os.kill(stack.pid(KILLED[number]), signal.SIGKILL)
+            stack.wait_healthy("spark")
+            stack.wait_healthy("live")
+    return acknowledged
+
+
+def _live_has_all(stack):
+    """Wait until no live query is behind the log; the seconds that it took."""
+    began = time.monotonic()
+
+    def behind():
+        lags = [stream.lag for stream in gather_streams(stack.settings)]
+        return any(lag for one in lags for layer, lag in one.items() if layer.startswith("live."))
+
+    Retrying(stop=stop_after_delay(1200), wait=wait_fixed(3), retry=retry_if_result(bool))(behind)
+    return time.monotonic() - began
+
+
+def _batch_has_all(settings):
+    """Bring bronze, silver and gold up to the log."""
+
+    def refined(contract):
+        with connect(settings, "soak") as spark:
+            ingest(spark, settings, contract, "soak")
+            refine(spark, settings, contract, "soak")
+
+    def rolled_up(view):
+        with connect(settings, "soak") as spark:
+            roll_up(spark, settings, view, "soak")
+
+    side_by_side(refined, CONTRACTS.values())
+    side_by_side(rolled_up, VIEWS.values())
