@@ -21,9 +21,17 @@ from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
 from lockstep.views import VIEWS, View
 
+# The folders that take longest are begun first, so that no worker is left alone with one at the end.
+LONGEST = ("stack", "views", "checkpoints", "replay", "definition", "crash", "reconcile")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rank = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.parent.name, len(rank)))
+
 
 class ByFolder(LoadScopeScheduling):
-    """Gives each worker whole folders, those with the most tests first."""
+    """Gives each worker whole folders, in the order of the tests."""
 
     def _split_scope(self, nodeid: str) -> str:
         return str(PurePath(nodeid.partition("::")[0]).parent)

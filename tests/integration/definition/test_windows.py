@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
-from tests.integration.views.conftest import run
+from tests.integration.views.conftest import run, side_by_side
 from tests.shop import Shop
 
 from lockstep.batch.rollup import roll_up
@@ -116,8 +116,7 @@ def played(settings: Settings) -> Iterator[Played]:
             ingest(spark, settings, stream, "run")
             refine(spark, settings, stream, "run")
             entries = {name: roll_up(spark, settings, view, "run") for name, view in views.items()}
-        for view in views.values():
-            run(settings, view)
+        side_by_side(lambda view: run(settings, view), views.values())
         yield Played(views | {"tumbling_60s": views["ignore"]}, entries)
     finally:
         del CONTRACTS[name]

@@ -1,14 +1,17 @@
-"""What is killed comes back, and a second server is kept away."""
+"""A stack of its own: what is killed comes back, and a second server is kept away."""
 
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.integration.crash.scenes import staged
+from tests.ports import started
 
 from lockstep.kafka import confluent_config
 from lockstep.session import connect
@@ -17,6 +20,26 @@ from lockstep.stack import broker, net, postgres
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.parts import environment
 from lockstep.stack.stack import Stack
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One that may be killed."""
+    with started(tmp_path_factory.mktemp("home")) as own:
+        yield own
+
+
+def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_another(stack: Stack, tmp_path: Path) -> None:
+    """Together, because each start of a server takes its time; the long run takes each by itself."""
+    with staged(stack, tmp_path / "scene") as scene:
+        scene.prepared()
+        scene.server_dies_with_rows_staged(nth=1)  # P2
+        scene.server_dies_in_a_log_checkpoint(nth=1)  # P8
+        scene.server_dies_while_compacting()  # P9
+        scene.server_dies_while_vacuuming(nth=1)  # P9
+        scene.server_dies_under_a_live_query("P6", nth=2)
+        scene.server_dies_under_a_live_query("P7", nth=2)
+        scene.recovers()
 
 
 @pytest.mark.parametrize("part", ["postgres", "kafka", "spark"])
