@@ -97,11 +97,7 @@ def _write(
     run_id: str,
 ) -> ledger.Entry:
     raw = lake.read(spark, settings, tables.bronze).where(to_where(ranges))
-    earlier = None
-    if done:
-        oldest = raw.agg(F.min("timestamp")).collect()[0][0]
-        horizon = F.lit(oldest) - F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
-        earlier = lake.read(spark, settings, tables.log).where(F.col("_arrival") >= horizon)
+    earlier = remembered(lake.read(spark, settings, tables.log), raw, contract) if done else None
     rows = classify(parse(raw, contract), earlier, contract).persist()
     try:
         counts = counted(rows)
@@ -139,6 +135,13 @@ def counted(rows: "DataFrame") -> dict[str, int]:
     """How many classified rows have which fate."""
     found = {row["_fate"]: row["count"] for row in rows.groupBy("_fate").count().collect()}
     return {fate: found.get(fate, 0) for fate in ("silver", "duplicates", "quarantined", "control")}
+
+
+def remembered(log: "DataFrame", raw: "DataFrame", contract: "Contract") -> "DataFrame":
+    """The rows of silver's log that arrived late enough for a row of ``raw`` to be one of them again."""
+    oldest = raw.agg(F.min("timestamp")).collect()[0][0]
+    horizon = F.lit(oldest) - F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
+    return log.where(F.col("_arrival") >= horizon)
 
 
 def _identity(contract: "Contract") -> tuple[str, ...]:

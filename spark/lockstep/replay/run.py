@@ -10,25 +10,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
-from lockstep.batch.rollup import gold_of, roll_up
-from lockstep.contracts import CONTRACTS
 from lockstep.control import lease
 from lockstep.crashpoint import crashpoint
-from lockstep.ingest import ledger
-from lockstep.ingest.bronze import ingest
 from lockstep.quality.gate import failures
-from lockstep.refine.silver import refine
-from lockstep.refine.tables import Tables
 from lockstep.replay import diff as differences
 from lockstep.replay import lock, record, shadow
 from lockstep.replay import promote as promotion
-from lockstep.replay.plan import Part, Plan
+from lockstep.replay import undo as reversal
+from lockstep.replay.missing import bring_in
+from lockstep.replay.plan import Plan
 from lockstep.replay.plan import plan as resolve
 from lockstep.replay.record import Replay, find
-from lockstep.replay.request import Refused, Request, readers
+from lockstep.replay.request import Refused, Request
+from lockstep.replay.spans import spans
+from lockstep.replay.stage import has_begun
 from lockstep.replay.tables import shadow_of, shadows, written
 from lockstep.version import code_version
-from lockstep.views import VIEWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,10 +56,10 @@ def open_(spark: "SparkSession", settings: "Settings", request: Request, by: str
         if known := record.read(settings, replay):
             return known
         plan = resolve(settings, request)
-        lock.claim(settings, replay, _spans(plan))
+        lock.claim(settings, replay, spans(plan))
         try:
             if any(part.missing for part in plan.parts):
-                _bring_in(spark, settings, plan, run_id)
+                bring_in(spark, settings, plan, run_id)
                 plan = resolve(settings, request)
             if not plan.parts and not plan.targets:
                 raise Refused("There is nothing to replay: no table has anything of what was asked for.")
@@ -80,7 +77,7 @@ def compute(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
     with lease(settings, f"replay.{replay}", run_id):
         found = _open(settings, replay)
         done = found.stages.get("shadowed")
-        if done and (done["code_version"] == code_version() or promotion.has_begun(settings, found)):
+        if done and (done["code_version"] == code_version() or has_begun(settings, found)):
             return done
         made = shadow.build(spark, settings, found.plan, replay)
         lock.claim(
@@ -167,7 +164,7 @@ def promote(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
         if not found.has("approved", after="compared") or not found.has("compared", after="shadowed"):
             raise Refused(f"The replay {replay} is {found.state}, not approved: it cannot be promoted yet.")
         made_by = found.stages["shadowed"]["code_version"]
-        if made_by != code_version() and not promotion.has_begun(settings, found):
+        if made_by != code_version() and not has_begun(settings, found):
             raise Refused(
                 f"The shadow of {replay} was computed by {made_by}, and this is {code_version()}: run it again, so that "
                 "what is promoted is what was looked at."
@@ -191,12 +188,12 @@ def undo(spark: "SparkSession", settings: "Settings", replay: str, run_id: str, 
         if "undone" in found.stages:
             _let_go(spark, settings, replay)
             return found.stages["undone"]
-        if not promotion.has_begun(settings, found):
+        if not has_begun(settings, found):
             raise Refused(f"The replay {replay} is {found.state}, and was not promoted: there is nothing to undo.")
         _check_age(settings, found)
-        promotion.check_newest(settings, found)
-        lock.claim(settings, replay, _spans(found.plan, found.stages["shadowed"]))
-        detail = promotion.undo(spark, settings, found, run_id)
+        reversal.check_newest(settings, found)
+        lock.claim(settings, replay, spans(found.plan, found.stages["shadowed"]))
+        detail = reversal.undo(spark, settings, found, run_id)
         record.write(spark, settings, replay, "undone", run_id, by, found.request, detail)
         _let_go(spark, settings, replay)
         return detail
@@ -211,7 +208,7 @@ def discard(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
     with lease(settings, f"replay.{replay}", run_id):
         found = find(settings, replay)
         if found.is_open:
-            if promotion.has_begun(settings, found):
+            if has_begun(settings, found):
                 raise Refused(f"The replay {replay} is half promoted: promote it again, or undo it.")
             _discard(spark, settings, found, run_id, by, "given up")
         else:
@@ -269,44 +266,6 @@ def _let_go(spark: "SparkSession", settings: "Settings", replay: str) -> None:
     lock.release(settings, replay)
     for table in shadows(settings, replay):
         lake.drop(spark, settings, table)
-
-
-def _spans(plan: Plan, made: Mapping[str, Any] | None = None) -> dict[str, lock.Span]:
-    """The intervals to hold: of bronze and silver in arrival, of gold in event time; whole tables where that is not known."""
-    spans: dict[str, lock.Span] = {}
-    for part in plan.parts:
-        tables = Tables.of(CONTRACTS[part.stream])
-        held = [tables.bronze] if "bronze" in plan.layers else []
-        held += [tables.log] if "silver" in plan.layers else []
-        spans |= {table: _arrived(part) for table in held}
-    for target in plan.targets:
-        view, shadowed = VIEWS[target.view], (made or {}).get("gold", {}).get(target.view, {})
-        span = differences.span_of(shadowed) if shadowed.get("span") else target.span
-        spans[gold_of(view)] = lock.of_gold(view, *span) if span else lock.ALWAYS
-    return spans
-
-
-def _arrived(part: Part) -> lock.Span:
-    return part.arrived or lock.ALWAYS
-
-
-def _bring_in(spark: "SparkSession", settings: "Settings", plan: Plan, run_id: str) -> None:
-    """Take what the plan found in Kafka alone, through every layer."""
-    streams = [part.stream for part in plan.parts if part.missing]
-    for part in plan.parts:
-        while part.missing and not _has(settings, part) and ingest(spark, settings, CONTRACTS[part.stream], run_id):
-            pass
-    for stream in streams:
-        while refine(spark, settings, CONTRACTS[stream], run_id):
-            pass
-    for view in readers(streams):
-        roll_up(spark, settings, view, run_id)
-
-
-def _has(settings: "Settings", part: Part) -> bool:
-    done = ledger.latest(settings, Tables.of(CONTRACTS[part.stream]).bronze)
-    ends = {r.partition: r.end for r in done.ranges} if done else {}
-    return all(ends.get(r.partition, 0) >= r.end for r in part.missing)
 
 
 def _estimate(settings: "Settings", plan: Plan) -> float | None:

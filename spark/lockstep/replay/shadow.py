@@ -22,7 +22,7 @@ from lockstep.ingest.ranges import Range, to_where
 from lockstep.ingest.source import read_range
 from lockstep.lake import Txn
 from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
-from lockstep.refine.silver import classify, counted
+from lockstep.refine.silver import classify, counted, remembered
 from lockstep.refine.tables import Tables
 from lockstep.replay.plan import Part, Plan, Span, Target, runs, touches
 from lockstep.replay.tables import current, part_of, shadow_of, silver, version
@@ -152,10 +152,8 @@ def _classified(
     parsed = parse(raw, contract).join(
         F.broadcast(known), F.expr("_partition = p AND _offset >= low AND _offset < high")
     )
-    oldest = raw.agg(F.min("timestamp")).collect()[0][0]
-    horizon = F.lit(oldest) - F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
     before = [Range(r.topic, r.topic_id, r.partition, 0, r.start) for r in part.ranges]
-    earlier = log.where(to_where(before, *_KEY)).where(F.col("_arrival") >= horizon)
+    earlier = remembered(log.where(to_where(before, *_KEY)), raw, contract)
     return classify(parsed.drop("p", "low", "high"), earlier, contract, order=("_run", *_KEY)).drop("_run")
 
 
