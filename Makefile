@@ -33,7 +33,7 @@ down: $(VENV)/.installed ## Stop the stack; nothing is lost
 .PHONY: test
 test: setup lint ## Lint, types, and all tests but soak and browser
 	$(PYTEST) tests/unit tests/contract
-	$(PYTEST) tests/integration --numprocesses 4 --dist loadscope --no-loadscope-reorder
+	$(PYTEST) tests/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder
 	$(PYTEST) tests/e2e
 
 .PHONY: test-fast

@@ -84,7 +84,11 @@ def _wrong(spark, sent):
 
 
 def _play(stack, seed):
-    """Play the hour in slices, and kill something at a random moment after each but the last; what the broker acknowledged."""
+    """Play the hour in slices, each once live has the one before, and kill something while it takes all but the last.
+
+    Returns:
+        What the broker acknowledged, by stream.
+    """
     kinds = {"events": (town.events, 2.0), "changes": (town.changes, 6.0)}
     hour = [one for c in CONTRACTS.values() for one in kinds[c.kind][0](c, seed, MINUTES, kinds[c.kind][1])]
     hour = sorted([*hour, *examples.sent()], key=lambda one: one.arrival)
@@ -100,10 +104,11 @@ def _play(stack, seed):
         ).items():
             acknowledged[name] += records
         if not is_last:
-            time.sleep(dice.uniform(5, 30))  # the moment of the kill is what is random here
+            time.sleep(dice.uniform(0, 20))  # the moment of the kill is what is random here
             os.kill(stack.pid(KILLED[number]), signal.SIGKILL)
             stack.wait_healthy("spark")
             stack.wait_healthy("live")
+            _live_has_all(stack)
     return acknowledged
 
 

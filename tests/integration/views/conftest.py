@@ -4,6 +4,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -36,19 +37,31 @@ class Town:
     views: dict[str, View]
 
 
-@pytest.fixture(scope="package")
-def contracts(settings: Settings) -> Iterator[dict[str, Contract]]:
+@pytest.fixture(scope="session")
+def contracts(settings: Settings) -> dict[str, Contract]:
     """All streams, on topics and tables of their own."""
     suffix = uuid.uuid4().hex[:8]
-    before = dict(CONTRACTS)
-    own = {n: replace(c, name=f"{n}_{suffix}", topic=f"{c.topic}_{suffix}", partitions=2) for n, c in before.items()}
+    own = {n: replace(c, name=f"{n}_{suffix}", topic=f"{c.topic}_{suffix}", partitions=2) for n, c in CONTRACTS.items()}
     ensure_topics(settings, own)
-    CONTRACTS.update(own)
-    yield own
-    CONTRACTS.update(before)
+    return own
 
 
-@pytest.fixture(scope="package")
+@contextmanager
+def in_place(contracts: dict[str, Contract]) -> Iterator[None]:
+    """Have the views read the town's streams, until the block ends: the other folders have their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, contract in contracts.items():
+            patch.setitem(CONTRACTS, name, contract)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def town_in_place(contracts: dict[str, Contract]) -> Iterator[None]:
+    with in_place(contracts):
+        yield
+
+
+@pytest.fixture(scope="session")
 def wanted(request: pytest.FixtureRequest) -> list[str]:
     """The views that the chosen tests name; all of them where a test names none."""
     tests = [test for test in request.session.items if "played" in getattr(test, "fixturenames", ())]
@@ -56,7 +69,7 @@ def wanted(request: pytest.FixtureRequest) -> list[str]:
     return list(VIEWS) if None in named else sorted(named)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def played(settings: Settings, contracts: dict[str, Contract], wanted: list[str]) -> Town:
     """The town, played and rolled up; the live queries have seen it all."""
     kinds = {"events": (town.events, 2.0), "changes": (town.changes, 6.0)}
@@ -81,15 +94,17 @@ def played(settings: Settings, contracts: dict[str, Contract], wanted: list[str]
         with connect(settings, "town") as spark:
             roll_up(spark, settings, view, "town")
 
-    side_by_side(refined, contracts.values())
-    side_by_side(rolled_up, views.values())
+    with in_place(contracts):
+        side_by_side(refined, contracts.values())
+        side_by_side(rolled_up, views.values())
     return Town(settings, acknowledged, views)
 
 
-@pytest.fixture(scope="package")
-def live(played: Town) -> dict[str, Any]:
+@pytest.fixture(scope="session")
+def live(played: Town, contracts: dict[str, Contract]) -> dict[str, Any]:
     """By view, the last progress of its live query, which has taken all that the log holds."""
-    progress = side_by_side(lambda view: run(played.settings, view), played.views.values())
+    with in_place(contracts):
+        progress = side_by_side(lambda view: run(played.settings, view), played.views.values())
     return dict(zip(played.views, progress, strict=True))
 
 
