@@ -134,7 +134,7 @@ class Scene:
             watched = orphans[:: ORPHANS // WATCHED]
             self.server_dies_when(lambda: sum(not orphan.exists() for orphan in watched) >= nth, process)
         assert [*bronze.glob("*-left-*")], "too late"
-        self.recovers()
+        self.server_is_back()
         with task(self.stream.name, "--maintain") as process:
             assert process.wait(120) == 0
         assert not [*bronze.glob("*-left-*")]

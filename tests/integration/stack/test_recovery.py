@@ -29,6 +29,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         yield own
 
 
+@pytest.mark.timeout(1800)
 def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_another(stack: Stack, tmp_path: Path) -> None:
     """Together, because each start of a server takes its time; the long run takes each by itself."""
     with staged(stack, tmp_path / "scene") as scene:
