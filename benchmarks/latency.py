@@ -79,7 +79,7 @@ def main() -> None:
     config = settings.load()
     ensure_topics(config)
     sent = produce(config, given.rate, given.seconds + given.warm_up)
-    last = {p: max(o for _, q, o in sent if q == p) for _, p, _ in sent}
+    last = {p: max(o for _, q, o in sent if q == p) for p in {q for _, q, _ in sent}}
 
     def all_seen() -> bool:
         newest = commits(config)[-1:]
