@@ -9,18 +9,15 @@ from datetime import timedelta
 
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
-from tests.integration.views import examples, town
-from tests.integration.views.conftest import side_by_side
+from tests.integration.views import town
+from tests.integration.views.conftest import life, rolled_up
 from tests.integration.views.layers import batch_and_live, by_batch, by_the_oracle
 from tests.ports import started
 
-from lockstep.batch.rollup import roll_up
 from lockstep.contracts import CONTRACTS
-from lockstep.ingest.bronze import ingest
 from lockstep.kafka import ensure_topics
 from lockstep.live import progress
 from lockstep.reconcile.run import reconcile
-from lockstep.refine.silver import refine
 from lockstep.session import connect
 from lockstep.status.gather import gather_streams
 from lockstep.views import VIEWS
@@ -47,7 +44,7 @@ def test_live_is_batch_is_oracle_over_an_hour_with_kills(number, stack, report):
     began, seed = time.monotonic(), random.SystemRandom().randrange(2**32)
     sent = _play(stack, seed)
     waited = _live_has_all(stack)
-    _batch_has_all(stack.settings)
+    rolled_up(stack.settings, CONTRACTS.values(), VIEWS.values())
     patiently = Retrying(
         # A query may still close what its last rows have left to be closed.
         stop=stop_after_delay(180),
@@ -89,19 +86,17 @@ def _play(stack, seed):
     Returns:
         What the broker acknowledged, by stream.
     """
-    kinds = {"events": (town.events, 2.0), "changes": (town.changes, 6.0)}
-    hour = [one for c in CONTRACTS.values() for one in kinds[c.kind][0](c, seed, MINUTES, kinds[c.kind][1])]
-    hour = sorted([*hour, *examples.sent()], key=lambda one: one.arrival)
+    left = sorted(life(CONTRACTS, seed, MINUTES), key=lambda one: one.arrival)
     slices = len(KILLED) + 1
-    ends = [hour[-1].arrival - timedelta(minutes=MINUTES / slices * left) for left in reversed(range(slices))]
+    ends = [left[-1].arrival - timedelta(minutes=MINUTES / slices * more) for more in reversed(range(slices))]
     acknowledged = {name: [] for name in CONTRACTS}
     dice = random.Random(seed)
-    for number, (start, end) in enumerate(zip([None, *ends], ends, strict=False)):
-        part = [one for one in hour if (start is None or one.arrival > start) and one.arrival <= end]
+    for number, end in enumerate(ends):
+        part = [one for one in left if one.arrival <= end]
+        left = left[len(part) :]
         is_last = number == len(KILLED)
-        for name, records in town.play(
-            stack.settings, CONTRACTS, part, end + timedelta(hours=3) if is_last else end
-        ).items():
+        until = end + timedelta(hours=3) if is_last else end
+        for name, records in town.play(stack.settings, CONTRACTS, part, until).items():
             acknowledged[name] += records
         if not is_last:
             time.sleep(dice.uniform(0, 20))  # the moment of the kill is what is random here
@@ -122,19 +117,3 @@ def _live_has_all(stack):
 
     Retrying(stop=stop_after_delay(1200), wait=wait_fixed(3), retry=retry_if_result(bool))(behind)
     return time.monotonic() - began
-
-
-def _batch_has_all(settings):
-    """Bring bronze, silver and gold up to the log."""
-
-    def refined(contract):
-        with connect(settings, "soak") as spark:
-            ingest(spark, settings, contract, "soak")
-            refine(spark, settings, contract, "soak")
-
-    def rolled_up(view):
-        with connect(settings, "soak") as spark:
-            roll_up(spark, settings, view, "soak")
-
-    side_by_side(refined, CONTRACTS.values())
-    side_by_side(rolled_up, VIEWS.values())

@@ -21,7 +21,7 @@ from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
 from lockstep.refine.tables import Tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
@@ -73,9 +73,9 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
 def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
     """The ranges of a run that died after its first commit and before its last: they must be the same again."""
     for table in filter(None, (tables.current, tables.quarantine)):
-        newest = ledger.latest(settings, table)
-        if newest and newest.seq == seq:
-            return list(newest.ranges)
+        entry = ledger.latest(settings, table)
+        if entry and entry.seq == seq:
+            return list(entry.ranges)
     return []
 
 
@@ -120,8 +120,8 @@ def _write(
 def _set_aside(bad: "DataFrame", settings: "Settings", table: str, ranges: list[Range], record: dict[str, Any]) -> None:
     """Append to quarantine what it does not have yet: it may be ahead of silver, when an older run came in between."""
     lake.create(bad.sparkSession, settings, table, QUARANTINE, properties=QUARANTINE_PROPERTIES)
-    newest = ledger.latest(settings, table)
-    held = ends(newest.ranges) if newest else {}
+    entry = ledger.latest(settings, table)
+    held = ends(entry.ranges) if entry else {}
     missing = [replace(r, start=min(max(r.start, held.get(r.partition, 0)), r.end)) for r in ranges]
     if not size(missing):
         return
@@ -140,8 +140,12 @@ def counted(rows: "DataFrame") -> dict[str, int]:
 def remembered(log: "DataFrame", raw: "DataFrame", contract: "Contract") -> "DataFrame":
     """The rows of silver's log that arrived late enough for a row of ``raw`` to be one of them again."""
     oldest = raw.agg(F.min("timestamp")).collect()[0][0]
-    horizon = F.lit(oldest) - F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
-    return log.where(F.col("_arrival") >= horizon)
+    return log.where(F.col("_arrival") >= F.lit(oldest) - _memory(contract))
+
+
+def _memory(contract: "Contract") -> "Column":
+    """For how long an identity is remembered."""
+    return F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
 
 
 def _identity(contract: "Contract") -> tuple[str, ...]:
@@ -162,7 +166,7 @@ def classify(
     identity = [*_identity(contract)]
     is_good = F.expr("NOT _control AND _reason IS NULL")
     window = Window.partitionBy("_good", *identity).orderBy(*order)
-    remembered = F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
+    memory = _memory(contract)
     ranked = (
         parsed.withColumn("_good", is_good)
         .withColumn("_first", F.row_number().over(window) == 1)
@@ -173,10 +177,10 @@ def classify(
     else:
         known = earlier.groupBy(*identity).agg(F.max("_arrival").alias("_known_at"))
         joined = ranked.join(known, identity, "left")
-    known_holds = F.col("_first_at") - F.col("_known_at") <= remembered
+    known_holds = F.col("_first_at") - F.col("_known_at") <= memory
     kept_at = F.when(known_holds, F.col("_known_at")).otherwise(F.col("_first_at"))
     is_the_kept_one = F.col("_first") & ~F.coalesce(known_holds, F.lit(False))
-    repeated = ~is_the_kept_one & (F.col("_arrival") - kept_at <= remembered)
+    repeated = ~is_the_kept_one & (F.col("_arrival") - kept_at <= memory)
     fate = (
         F.when(F.col("_control"), "control")
         .when(F.col("_reason").isNotNull(), "quarantined")
@@ -186,13 +190,17 @@ def classify(
     return joined.withColumn("_fate", fate).drop("_good", "_first", "_first_at", "_known_at")
 
 
-def _apply(fresh: "DataFrame", settings: "Settings", contract: "Contract", table: str, record: dict[str, Any]) -> None:
-    """Keep the newest change of each row (SCD1); a delete stays as a row marked ``_deleted``."""
+def newest(changes: "DataFrame", contract: "Contract") -> "DataFrame":
+    """The newest change of each row of the source."""
     newest_first = [F.desc("_commit_lsn"), F.desc("_lsn"), F.desc("_offset")]
     window = Window.partitionBy(*contract.unique_id).orderBy(*newest_first)
-    newest = fresh.withColumn("_rank", F.row_number().over(window)).where("_rank = 1").drop("_rank")
+    return changes.withColumn("_rank", F.row_number().over(window)).where("_rank = 1").drop("_rank")
+
+
+def _apply(fresh: "DataFrame", settings: "Settings", contract: "Contract", table: str, record: dict[str, Any]) -> None:
+    """Keep the newest change of each row (SCD1); a delete stays as a row marked ``_deleted``."""
     lake.merge(
-        newest,
+        newest(fresh, contract),
         settings,
         table,
         on=" AND ".join(f"t.{name} = s.{name}" for name in contract.unique_id),

@@ -6,6 +6,7 @@ from lockstep.batch.rollup import roll_up
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest import ledger
 from lockstep.ingest.bronze import ingest
+from lockstep.ingest.ranges import ends
 from lockstep.refine.silver import refine
 from lockstep.refine.tables import Tables
 from lockstep.replay.plan import Part, Plan
@@ -32,5 +33,5 @@ def bring_in(spark: "SparkSession", settings: "Settings", plan: Plan, run_id: st
 
 def _has(settings: "Settings", part: Part) -> bool:
     done = ledger.latest(settings, Tables.of(CONTRACTS[part.stream]).bronze)
-    ends = {r.partition: r.end for r in done.ranges} if done else {}
-    return all(ends.get(r.partition, 0) >= r.end for r in part.missing)
+    held = ends(done.ranges) if done else {}
+    return all(held.get(r.partition, 0) >= r.end for r in part.missing)

@@ -8,7 +8,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.refine.tables import Tables
 from lockstep.replay import lock
 from lockstep.replay.diff import span_of
-from lockstep.replay.plan import Part, Plan
+from lockstep.replay.plan import Plan
 from lockstep.views import VIEWS
 
 
@@ -19,13 +19,9 @@ def spans(plan: Plan, made: Mapping[str, Any] | None = None) -> dict[str, lock.S
         tables = Tables.of(CONTRACTS[part.stream])
         held = [tables.bronze] if "bronze" in plan.layers else []
         held += [tables.log] if "silver" in plan.layers else []
-        found |= {table: _arrived(part) for table in held}
+        found |= dict.fromkeys(held, part.arrived or lock.ALWAYS)
     for target in plan.targets:
         view, shadowed = VIEWS[target.view], (made or {}).get("gold", {}).get(target.view, {})
         span = span_of(shadowed) if shadowed.get("span") else target.span
         found[gold_of(view)] = lock.of_gold(view, *span) if span else lock.ALWAYS
     return found
-
-
-def _arrived(part: Part) -> lock.Span:
-    return part.arrived or lock.ALWAYS

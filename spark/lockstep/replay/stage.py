@@ -9,9 +9,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F
-
 from lockstep import lake
 from lockstep.batch.compute import interval
 from lockstep.batch.rollup import gold_of, summary, written_as
@@ -21,6 +18,7 @@ from lockstep.definition import View
 from lockstep.ingest import ledger
 from lockstep.ingest.ranges import Range, to_where
 from lockstep.lake import Txn
+from lockstep.refine.silver import newest
 from lockstep.refine.tables import Tables
 from lockstep.replay.plan import Part, Span
 from lockstep.replay.record import Replay
@@ -82,7 +80,11 @@ class Stage:
 
     def has(self, table: str) -> bool:
         """Whether the table was done, by this run or one that died."""
-        return self.name in own(self.settings, table, self.replay.id, self.replay.opened_at)
+        return self.name in self.made(table)
+
+    def made(self, table: str) -> "dict[str, Commit]":
+        """The replay's commits to the table, by stage."""
+        return own(self.settings, table, self.replay.id, self.replay.opened_at)
 
     def bronze(self, table: str, rows: "DataFrame", holes: list[Range]) -> None:
         """Put the rows into the holes; undone, whatever is there goes."""
@@ -105,8 +107,13 @@ class Stage:
             lake.replace(bad, self.settings, tables.quarantine, part.where, *self._beside(tables.quarantine))
         if tables.current and not self.has(tables.current):
             log = self.read(tables.log).where(f"NOT {part.where}").unionByName(rows)
-            newest = _newest(log, CONTRACTS[part.stream].unique_id)
-            lake.replace(newest, self.settings, tables.current, "true", *self._beside(tables.current))
+            lake.replace(
+                newest(log, CONTRACTS[part.stream]),
+                self.settings,
+                tables.current,
+                "true",
+                *self._beside(tables.current),
+            )
         replayed = [r.as_dict() for r in part.ranges]
         record = self._record("refine", current(self.settings, tables.log), counts=dict(delta), replayed=replayed)
         lake.replace(rows, self.settings, tables.log, part.where, ledger.txn(tables.log, record), record)
@@ -138,7 +145,7 @@ class Stage:
         for stream in view.streams:
             part, contract = part_of(plan, stream), CONTRACTS[stream]
             table = Tables.of(contract).log
-            made = own(self.settings, table, self.replay.id, self.replay.opened_at).get(self.name) if part else None
+            made = self.made(table).get(self.name) if part else None
             for side, at in (("old", -1), ("new", 0)):
                 rows = self.read(table, made.version + at if made else None)
                 here = f"{part.where} AND {below(done.ranges, contract.topic)}" if part and made else "false"
@@ -146,22 +153,16 @@ class Stage:
         old, new = (summary(view, changed[side])["counts"] for side in ("old", "new"))
         return {name: new[name] - old[name] for name in new}
 
-    def _record(self, writer: str, newest: ledger.Entry, **more: Any) -> dict[str, Any]:
+    def _record(self, writer: str, before: ledger.Entry, **more: Any) -> dict[str, Any]:
         """The next entry of the table's ledger, by its own writer: so a dead run's write cannot come in under its number."""
         names = {"replay": self.replay.id, "stage": self.name}
-        until = {"until": newest.until} if newest.until else {}
-        return ledger.record(writer, newest, self.run_id, still(newest), mixed=True, **names, **until, **more)
+        until = {"until": before.until} if before.until else {}
+        return ledger.record(writer, before, self.run_id, still(before), mixed=True, **names, **until, **more)
 
     def _beside(self, table: str) -> tuple[Txn, dict[str, Any]]:
         """Transaction and record for a table that has no ledger of its own."""
         record = {"writer": "replay", "replay": self.replay.id, "stage": self.name, "run_id": self.run_id}
         return Txn(f"replay:{table}:{self.replay.id}", _VERSIONS[self.name]), record
-
-
-def _newest(log: "DataFrame", key: tuple[str, ...]) -> "DataFrame":
-    """The newest change of each row of the source."""
-    window = Window.partitionBy(*key).orderBy(F.desc("_commit_lsn"), F.desc("_lsn"), F.desc("_offset"))
-    return log.withColumn("_rank", F.row_number().over(window)).where("_rank = 1").drop("_rank")
 
 
 def since(done: ledger.Entry, before: list[Range]) -> list[Range]:

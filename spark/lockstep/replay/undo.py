@@ -18,7 +18,7 @@ from lockstep.refine.tables import Tables
 from lockstep.replay.record import Replay
 from lockstep.replay.request import Refused
 from lockstep.replay.stage import Stage, commits, of_stream, since
-from lockstep.replay.tables import current, others, own
+from lockstep.replay.tables import current, others
 from lockstep.views import VIEWS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def undo(spark: "SparkSession", settings: "Settings", replay: Replay, run_id: st
             elif layer == "silver":
                 _silver(stage, table, commit)
             else:
-                holes = _replayed(commit)
+                holes = [Range(**r) for r in commit.record["replayed"]]
                 before = stage.read(table, commit.version - 1).where(to_where(holes))
                 stage.bronze(table, before, holes)
         return {"versions": stage.publish(), "kept": kept}
@@ -68,17 +68,13 @@ def check_newest(settings: "Settings", replay: Replay) -> None:
                 raise Refused(f"{table}: the replay {name} was promoted over {replay.id} since. Undo {name} first.")
 
 
-def _replayed(commit: "Commit") -> list[Range]:
-    return [Range(**r) for r in commit.record["replayed"]]
-
-
 def _silver(stage: Stage, table: str, commit: "Commit") -> None:
     before = stage.read(table, commit.version - 1)
     part = next(p for p in stage.replay.plan.parts if Tables.of(CONTRACTS[p.stream]).log == table)
     quarantine = Tables.of(CONTRACTS[part.stream]).quarantine
     bad = before.where("false")
     if lake.exists(stage.settings, quarantine):
-        there = own(stage.settings, quarantine, stage.replay.id, stage.replay.opened_at).get("promote")
+        there = stage.made(quarantine).get("promote")
         bad = stage.read(quarantine, there.version - 1 if there else None).where(part.where)
     delta = {name: -count for name, count in commit.record["counts"].items()}
     stage.silver(part, before.where(part.where), bad, delta)

@@ -72,31 +72,15 @@ def wanted(request: pytest.FixtureRequest) -> list[str]:
 @pytest.fixture(scope="session")
 def played(settings: Settings, contracts: dict[str, Contract], wanted: list[str]) -> Town:
     """The town, played and rolled up; the live queries have seen it all."""
-    kinds = {"events": (town.events, 2.0), "changes": (town.changes, 6.0)}
-    sent: list[town.Sent] = []
     needed = {stream for name in wanted for stream in VIEWS[name].streams}
     contracts = {name: contract for name, contract in contracts.items() if name in needed}
-    for name, contract in contracts.items():
-        make, every = kinds[contract.kind]
-        sent += [replace(one, stream=name) for one in make(contract, SEED, MINUTES, every)]
-    sent += [one for one in examples.sent() if one.stream in contracts]
+    sent = life(contracts, SEED, MINUTES)
     until = max(one.arrival for one in sent) + timedelta(hours=3)
     acknowledged = town.play(settings, contracts, sent, until)
     suffix = next(iter(contracts.values())).name[-8:]
     views = {name: replace(view, name=f"{name}_{suffix}") for name, view in VIEWS.items() if name in wanted}
-
-    def refined(contract: Contract) -> None:
-        with connect(settings, "town") as spark:
-            ingest(spark, settings, contract, "town")
-            refine(spark, settings, contract, "town")
-
-    def rolled_up(view: View) -> None:
-        with connect(settings, "town") as spark:
-            roll_up(spark, settings, view, "town")
-
     with in_place(contracts):
-        side_by_side(refined, contracts.values())
-        side_by_side(rolled_up, views.values())
+        rolled_up(settings, contracts.values(), views.values())
     return Town(settings, acknowledged, views)
 
 
@@ -106,6 +90,32 @@ def live(played: Town, contracts: dict[str, Contract]) -> dict[str, Any]:
     with in_place(contracts):
         progress = side_by_side(lambda view: run(played.settings, view), played.views.values())
     return dict(zip(played.views, progress, strict=True))
+
+
+def life(contracts: dict[str, Contract], seed: int, minutes: float) -> list[town.Sent]:
+    """What the town sends to the streams, the examples among it; in no order."""
+    kinds = {"events": (town.events, 2.0), "changes": (town.changes, 6.0)}
+    sent: list[town.Sent] = []
+    for name, contract in contracts.items():
+        make, every = kinds[contract.kind]
+        sent += [replace(one, stream=name) for one in make(contract, seed, minutes, every)]
+    return sent + [one for one in examples.sent() if one.stream in contracts]
+
+
+def rolled_up(settings: Settings, contracts: Iterable[Contract], views: Iterable[View]) -> None:
+    """Bring bronze, silver and gold up to the log."""
+
+    def refined(contract: Contract) -> None:
+        with connect(settings, "town") as spark:
+            ingest(spark, settings, contract, "town")
+            refine(spark, settings, contract, "town")
+
+    def counted(view: View) -> None:
+        with connect(settings, "town") as spark:
+            roll_up(spark, settings, view, "town")
+
+    side_by_side(refined, contracts)
+    side_by_side(counted, views)
 
 
 def side_by_side(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
