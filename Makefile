@@ -31,8 +31,8 @@ down: $(VENV)/.installed ## Stop the stack; nothing is lost
 	@$(BIN)/lockstep down
 
 .PHONY: test
-test: setup lint ## Lint, types, and all tests but soak and browser
-	$(PYTEST) tests/unit tests/contract
+test: setup ## Lint, types, and all tests but soak and browser
+	@$(MAKE) --jobs 2 --output-sync lint test-fast
 	$(PYTEST) tests/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder
 	$(PYTEST) tests/e2e
 

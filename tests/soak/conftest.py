@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import demo
+from tests.integration.conftest import shop, stream, view
 from tests.ports import started
 
-from lockstep.settings import PROJECT
+from lockstep.settings import PROJECT, Settings
 from lockstep.stack.stack import Stack
 
-__all__ = ["demo"]
+__all__ = ["demo", "shop", "stream", "view"]
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +37,8 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
     """PostgreSQL, Kafka and Spark, with an empty lake for each test."""
     with started(tmp_path / "home") as running:
         yield running
+
+
+@pytest.fixture
+def settings(stack: Stack) -> Settings:
+    return stack.settings

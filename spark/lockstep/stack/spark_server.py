@@ -9,7 +9,7 @@ from lockstep.client import session
 from lockstep.settings import LOOPBACK, PROJECT, Settings
 from lockstep.stack import jars, lease, net
 from lockstep.stack.errors import Unhealthy
-from lockstep.stack.java import SPARK_OPENS, find_java
+from lockstep.stack.java import LATE_C2, SPARK_OPENS, find_java
 from lockstep.stack.parts import Launch, Part, run_dir
 
 _INFRA = PROJECT / "infra" / "spark"
@@ -50,6 +50,8 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        # Of two partitions there is nothing to merge, and Delta's statistics say beforehand which side is small.
+        "spark.sql.adaptive.enabled": "false",
         # VACUUM lists every table with as many tasks; Spark's 10,000 are for directories of object stores.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
         # Jobs are small and schemas wide: to generate a projection takes longer than to interpret it. Stages are compiled still.
@@ -86,7 +88,7 @@ def launch(settings: Settings) -> Launch:
     java = find_java()
     home = jars.spark_home()
     ours = jars.classpath(settings, "spark")
-    argv = [str(java.executable), f"-Xmx{settings.spark_memory}", "-XX:+UseParallelGC", *SPARK_OPENS]
+    argv = [str(java.executable), f"-Xmx{settings.spark_memory}", "-XX:+UseParallelGC", *LATE_C2, *SPARK_OPENS]
     argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={settings.home / 'tmp' / 'java'}"]
     argv += [LOGGING]
     argv += ["-cp", ":".join(map(str, [f"{home}/jars/*", *ours])), "org.apache.spark.deploy.SparkSubmit"]

@@ -119,8 +119,8 @@ def rolled_up(settings: Settings, contracts: Iterable[Contract], views: Iterable
 
 
 def side_by_side(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """The results for the items, three at a time: most of a small job is waiting."""
-    with ThreadPoolExecutor(3) as pool:
+    """The results for the items, two at a time: a Python worker that the machine starves for ten seconds is given up by Spark."""
+    with ThreadPoolExecutor(2) as pool:
         return list(pool.map(work, items))
 
 

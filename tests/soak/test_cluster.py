@@ -60,18 +60,16 @@ def executors(settings: Settings) -> list[dict[str, Any]]:
     return [executor for executor in found if executor["id"] != "driver"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def worker_ports() -> list[int]:
     return free_ports(2)
 
 
-@pytest.fixture(scope="module")
-def cluster(
-    settings: Settings, worker_ports: list[int], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Settings]:
-    """A master, two workers and a Connect server on a lake of their own; broker and PostgreSQL are the shared ones."""
+@pytest.fixture
+def cluster(settings: Settings, worker_ports: list[int], tmp_path: Path) -> Iterator[Settings]:
+    """A master, two workers and a Connect server on a lake of their own; broker and PostgreSQL are the stack's."""
     master, master_ui, server, ui = free_ports(4)
-    home = tmp_path_factory.mktemp("cluster")
+    home = tmp_path / "cluster"
     own = Settings(
         _env_file=settings.secrets_file,  # type: ignore[call-arg]
         home=home,
@@ -85,7 +83,7 @@ def cluster(
         spark_executor_memory="600m",
     )
     own = secrets.ensure(own)
-    (own.home / "logs").mkdir()
+    (own.home / "logs").mkdir(parents=True)
     with ExitStack() as stopping:
         start("spark-master", own, log_file(own, "spark-master"), stopping)()
         workers = [own.model_copy(update={"spark_worker_ui_port": port}) for port in worker_ports]
@@ -138,5 +136,5 @@ def test_the_pipeline_runs_on_a_standalone_cluster_and_its_counts_add_up(
         tasks[urlsplit(executor["executorLogs"]["stderr"]).port] += executor["completedTasks"]
     assert set(tasks) == set(worker_ports)
     assert all(tasks[port] > 0 for port in worker_ports), tasks
-    # The home of the cluster is its own: what ran here did not run on the shared server.
+    # The home of the cluster is its own: what ran here did not run on the stack's server.
     assert (cluster.home / "lake" / "gold" / view.name / "_delta_log").is_dir()
