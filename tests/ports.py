@@ -55,6 +55,8 @@ def shared(directory: Path) -> Iterator[Stack]:
         with _locked(directory):
             users.write_text(str(int(users.read_text()) + 1 if users.exists() else 1))
             own_ports(patch, directory / "home", json.loads(ports.read_text()) if ports.exists() else None)
+            # The tables of all tests together are more than one platform has.
+            patch.setenv("LOCKSTEP_SPARK_MEMORY", "3g")
             running = Stack(configuration.load())
             ports.write_text(json.dumps([getattr(running.settings, name) for name in PORTS]))
         try:

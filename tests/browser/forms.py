@@ -25,6 +25,10 @@ class Form:
         self.dialog = page.get_by_role("dialog").filter(has=page.get_by_role("heading", name=f"Trigger Dag - {dag}"))
         expect(self.dialog.get_by_role("region")).to_be_visible()
 
+    def open(self, section: str) -> None:
+        """Unfold a section of the form."""
+        self.dialog.get_by_role("button", name=section).click()
+
     def field(self, label: str) -> Locator:
         # A required field's label ends with a star.
         named = re.compile(rf"^{re.escape(label)}\s*\*?$")

@@ -3,9 +3,11 @@
 from datetime import UTC, datetime
 
 from playwright.sync_api import expect
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tests.browser.forms import Form, ended, show
 
 from lockstep.checkpoints import generations, savepoints
+from lockstep.live import progress
 
 VIEW = "page_views_per_minute"
 
@@ -27,14 +29,36 @@ def test_the_queries_are_listed(page, settings, pictures):
     page.screenshot(path=pictures / "checkpoints-list.png")
 
 
-def test_a_savepoint_is_taken(page, settings, pictures):
-    name = f"browser-{datetime.now(UTC):%H%M%S}"
+def asked(page, settings, action: str, **fields: str) -> Form:
+    """The form, filled in for an action on the view's query."""
     form = Form(page, settings, "checkpoints")
-    form.choose("Action", "savepoint")
+    form.choose("Action", action)
     form.choose("Query", VIEW)
-    form.write("Name", name)
-    form.write("Why", "tried in a browser")
+    for label, text in {"Why": "tried in a browser", **fields}.items():
+        form.write(label, text)
+    return form
+
+
+def test_a_savepoint_is_taken_and_restored(page, settings, pictures):
+    name = f"browser-{datetime.now(UTC):%H%M%S}"
+    form = asked(page, settings, "savepoint", Name=name)
     page.screenshot(path=pictures / "checkpoints-savepoint.png")
     carried_out(page, settings, form)
     expect(page.get_by_text("files saved").first).to_be_visible()
     assert name in [saved.name for saved in savepoints.saved(settings, VIEW)]
+
+    before = generations.get(settings, VIEW).number
+    carried_out(page, settings, asked(page, settings, "restore", Name=name))
+    expect(page.get_by_text(f"generation {before + 1} begins, from savepoint {name}").first).to_be_visible()
+    assert generations.get(settings, VIEW).number == before + 1
+
+
+def test_a_query_is_computed_again_from_the_beginning(page, settings, pictures):
+    before = generations.get(settings, VIEW).number
+    carried_out(page, settings, asked(page, settings, "reset", To="earliest"))
+    expect(page.get_by_text(f"generation {before + 1} begins").first).to_be_visible()
+    page.screenshot(path=pictures / "checkpoints-reset.png")
+    taken_up = Retrying(
+        stop=stop_after_delay(120), wait=wait_fixed(1), retry=retry_if_result(lambda n: n != before + 1)
+    )
+    assert taken_up(lambda: progress.latest(settings)[VIEW]["generation"]) == before + 1

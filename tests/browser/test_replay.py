@@ -8,6 +8,7 @@ from tests.browser.forms import MINUTES_FOR_A_RUN, Form, ended, show
 
 from lockstep import lake
 from lockstep.airflow import USER
+from lockstep.ingest import ledger
 from lockstep.replay.record import Replay, replays
 from lockstep.session import connect
 
@@ -83,6 +84,23 @@ def test_a_replay_is_compared_promoted_by_hand_and_undone(page, settings, pictur
     assert ended(settings, "replay_undo", run_id) == "success"
     assert settled(settings, reason, "undone").id == promoted.id
     assert counted(settings, start, end) == before
+
+
+def test_what_a_version_brought_is_redone_and_approved_by_the_rule(page, settings, pictures):
+    reason = f"by the rule at {datetime.now(UTC):%H.%M.%S}"
+    brought = ledger.latest(settings, "bronze.page_views")
+    form = Form(page, settings, "replay")
+    form.write("Reason", reason)
+    form.choose("Views", VIEW)
+    form.choose("Approved by", "The rule below")
+    form.open("Instead of a time")
+    form.write("Versions", f"bronze.page_views@{brought.version}..{brought.version}")
+    page.screenshot(path=pictures / "replay-by-rule.png")
+    run_id = form.send()
+    assert ended(settings, "replay", run_id) == "success"
+    promoted = settled(settings, reason, "promoted")
+    assert promoted.stages["approved"]["by"] == "rule"
+    assert promoted.stages["compared"]["changed"] == 0
 
 
 def refused(page, settings, sentence: str, reason: str, start: datetime, end: datetime) -> None:

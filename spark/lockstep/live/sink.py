@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 COMPACT_EVERY = 200
-Write = Callable[["DataFrame", int], None]
+# Whether there were rows to write.
+Write = Callable[["DataFrame", int], bool]
 
 
 class Sink:
@@ -43,28 +44,34 @@ class Sink:
         lease.hold(settings.load(), self.generation.query)
         rows = rows.where(self.where).withColumn("_updated_at", F.current_timestamp()).persist()
         try:
-            if rows.isEmpty():
-                return
-            self._write(rows, batch_id)
-            if self.alerts:
+            if self._write(rows, batch_id) and self.alerts:
                 self.alerts(rows, batch_id)
         finally:
             rows.unpersist()
         if batch_id % COMPACT_EVERY == COMPACT_EVERY - 1:
             rows.sparkSession.sql(f"OPTIMIZE delta.`{lake.path(settings.load(), self.table)}`")
 
-    def _append(self, rows: "DataFrame", batch_id: int) -> None:
+    def _append(self, rows: "DataFrame", batch_id: int) -> bool:
+        if rows.isEmpty():
+            return False
         lake.append(rows, settings.load(), self.table, self._txn(batch_id), self._record(batch_id))
+        return True
 
-    def _windows(self, rows: "DataFrame", batch_id: int) -> None:
-        first: datetime = rows.agg(F.min("window_start")).collect()[0][0]
+    def _windows(self, rows: "DataFrame", batch_id: int) -> bool:
+        first: datetime | None = rows.agg(F.min("window_start")).collect()[0][0]
+        if first is None:
+            return False
         # The literal lets Delta skip the files of older windows.
         self._merge(rows, batch_id, f"t.window_start >= '{first:%F %T}'", "true")
+        return True
 
-    def _upsert(self, rows: "DataFrame", batch_id: int) -> None:
+    def _upsert(self, rows: "DataFrame", batch_id: int) -> bool:
+        if rows.isEmpty():
+            return False
         others = [name for name in rows.columns if name not in self.key]
         newest = rows.groupBy(*self.key).agg(F.max_by(F.struct(*others), "_revision").alias("newest"))
         self._merge(newest.select(*self.key, "newest.*"), batch_id, "true", "s._revision > t._revision")
+        return True
 
     def _merge(self, rows: "DataFrame", batch_id: int, where: str, newer: str) -> None:
         lake.merge(

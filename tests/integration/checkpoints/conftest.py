@@ -1,6 +1,7 @@
 """A live query over a stream of its own, which can be run up to what the log holds, again and again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,32 @@ from lockstep.views import View
 
 
 @pytest.fixture
-def live(settings: Settings, view: View) -> Callable[..., None]:
-    """Run the query until it has taken all that the log holds, and stop it, as the service would."""
+def followed(settings: Settings, view: View) -> Callable[..., AbstractContextManager[Callable[[], None]]]:
+    """Run the query for as long as the block lasts, as the service would; what it gives waits until all was taken."""
 
-    def run(conf: Mapping[str, str] | None = None) -> None:
+    @contextmanager
+    def follow(conf: Mapping[str, str] | None = None) -> Iterator[Callable[[], None]]:
         with connect(settings, "live") as spark:
             for name, value in (conf or {}).items():
                 spark.conf.set(name, value)
             running = query.start(spark, settings, view)
             try:
-                running.processAllAvailable()
+                yield running.processAllAvailable
             finally:
                 running.stop()
         generation = generations.get(settings, view.name)
         journal.witness(settings, generation, journal.known(settings, generation))
+
+    return follow
+
+
+@pytest.fixture
+def live(followed: Callable[..., Any]) -> Callable[[], None]:
+    """Run the query until it has taken all that the log holds, and stop it."""
+
+    def run() -> None:
+        with followed() as taken:
+            taken()
 
     return run
 

@@ -29,13 +29,14 @@ STATE = ["state/0/0/2.changelog", "state/1/1/3.changelog"]
 
 
 @pytest.fixture
-def three_batches(live, shop):
+def three_batches(followed, shop):
     def run(conf=None):
-        for n in range(3):
-            for user in range(8):
-                shop.view(f"{n}-{user}", n * 60 + 10, user_id=f"u{user}")
-            shop.flush()
-            live(conf)
+        with followed(conf) as taken:
+            for n in range(3):
+                for user in range(8):
+                    shop.view(f"{n}-{user}", n * 60 + 10, user_id=f"u{user}")
+                shop.flush()
+                taken()
 
     return run
 
