@@ -38,7 +38,7 @@ test: setup ## Lint, types, and all tests but soak and browser
 
 .PHONY: test-fast
 test-fast: setup ## Unit and contract tests, under a minute
-	$(PYTEST) tests/unit tests/contract
+	$(PYTEST) tests/unit tests/contract --numprocesses 2
 
 .PHONY: soak
 soak: setup ## The long fault and load runs, at most an hour each

@@ -50,9 +50,12 @@ class Form:
     def pick(self, label: str, moment: datetime) -> None:
         """Type a date and a time into the calendar of a field."""
         self.field(label).get_by_test_id("datetime-input").click()
-        self._page.get_by_placeholder("YYYY/MM/DD").fill(f"{moment:%Y/%m/%d}")
+        day = self._page.get_by_placeholder("YYYY/MM/DD")
+        day.fill(f"{moment:%Y/%m/%d}")
         self._page.get_by_placeholder("HH:mm").fill(f"{moment:%H:%M}")
         self._page.keyboard.press("Escape")
+        # Or it is still there when the next field opens its own.
+        expect(day).to_have_count(0)
         expect(self.field(label)).to_contain_text(f"{moment:%b %d, %Y %H:%M}")
 
     def send(self) -> str:

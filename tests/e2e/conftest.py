@@ -19,7 +19,7 @@ from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
 from lockstep.status.model import Status
 
-DAYS = 3
+DAYS = 2
 
 
 @dataclass

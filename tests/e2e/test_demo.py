@@ -6,6 +6,7 @@ from datetime import UTC
 import pandas as pd
 from deltalake import DeltaTable
 from tests.e2e import oracle
+from tests.e2e.conftest import DAYS
 
 from lockstep import lake
 from lockstep.airflow import connected
@@ -76,7 +77,7 @@ def test_poison_and_late_events_were_really_there(demo):
 
 
 def test_daily_orders_are_the_figures_of_the_original_file(demo):
-    expected = oracle.daily_orders(PARQUET, 3, demo.today.astimezone(UTC).date())
+    expected = oracle.daily_orders(PARQUET, DAYS, demo.today.astimezone(UTC).date())
     found = table(demo, "marts.daily_orders").sort_values(["day", "country"], ignore_index=True)
     found["orders"] = found["orders"].astype(int)
     pd.testing.assert_frame_equal(found[expected.columns.tolist()], expected, check_dtype=False)
