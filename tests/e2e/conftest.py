@@ -19,7 +19,7 @@ from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
 from lockstep.status.model import Status
 
-DAYS = 2
+DAYS = 3
 
 
 @dataclass

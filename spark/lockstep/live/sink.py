@@ -44,7 +44,9 @@ class Sink:
         lease.hold(settings.load(), self.generation.query)
         rows = rows.where(self.where).withColumn("_updated_at", F.current_timestamp()).persist()
         try:
-            if self._write(rows, batch_id) and self.alerts:
+            if not self._write(rows, batch_id):
+                return
+            if self.alerts:
                 self.alerts(rows, batch_id)
         finally:
             rows.unpersist()

@@ -18,21 +18,16 @@ def test_replays_of_random_intervals_leave_identical_digests(spark, settings, st
             f"e{dice.randrange(50)}", dice.randrange(1200), arrives_after=dice.expovariate(1), user_id=f"u{n % 7}"
         )
         if n % 20 == 19:
-            shop.raw(b"{broken", n)
             shop.flush()
             batch()
-    tables = (f"silver.{stream.name}", f"quarantine.{stream.name}", f"gold.{view.name}")
-    ledgers = (f"silver.{stream.name}", f"gold.{view.name}")
-    before = [digest(spark.table(table).drop("_run_id")) for table in tables]
-    sums = [ledger.latest(settings, table).totals for table in ledgers]
+    tables = (f"silver.{stream.name}", f"gold.{view.name}")
+    before = [digest(spark.table(table)) for table in tables]
     for _ in range(REPLAYS):
         low = dice.randrange(19)
         layers = dice.choice((["gold"], ["silver", "gold"], ["bronze", "silver", "gold"]))
         replay = redone(asked(minutes=(low, dice.randrange(low + 1, 21)), layers=layers))
         assert replay.state == "promoted"
-        assert [digest(spark.table(table).drop("_run_id")) for table in tables] == before
-    assert [ledger.latest(settings, table).totals for table in ledgers] == sums
-    assert batch() is None, "there is nothing new for the next run"
+        assert [digest(spark.table(table)) for table in tables] == before
 
 
 @pytest.mark.parametrize("seed", range(RACES))

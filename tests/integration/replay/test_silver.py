@@ -1,4 +1,4 @@
-"""A replay of silver, by versions: bronze is read again, by the code of now; gold follows."""
+"""Replays of silver, by time, offsets and versions: bronze is read again, by the code of now; gold follows."""
 
 from pyspark.sql import functions as F
 
@@ -8,6 +8,8 @@ from lockstep.replay import promote as promotion
 from lockstep.replay import run
 from lockstep.replay.digest import digest
 from lockstep.serving import manifest
+
+LAYERS = ["silver", "gold"]
 
 
 def play(shop, batch):
@@ -33,6 +35,18 @@ def state(spark, stream, view):
     return {table: digest(spark.table(table).drop("_run_id")) for table in tables}
 
 
+def test_the_same_code_gives_the_same_rows_and_sums(spark, settings, stream, view, shop, batch, asked, redone):
+    play(shop, batch)
+    before, sums = state(spark, stream, view), ledger.latest(settings, f"silver.{stream.name}").totals
+    replay = redone(asked(layers=LAYERS, versions=f"silver.{stream.name}@2..2"))
+    found = replay.stages["compared"]["tables"][f"silver.{stream.name}"]
+    assert found["windows"] == found["equal"] > 0
+    assert state(spark, stream, view) == before
+    assert ledger.latest(settings, f"silver.{stream.name}").totals == sums
+    assert ledger.latest(settings, f"gold.{view.name}").totals == {"counted": 8, "ignored": 1, "side": 0}
+    assert batch() is None, "there is nothing new for the next run"
+
+
 def test_a_stricter_contract_moves_rows_to_quarantine_and_undo_takes_them_back(
     spark, settings, stream, view, shop, batch, asked, redone, rows, monkeypatch
 ):
@@ -41,7 +55,7 @@ def test_a_stricter_contract_moves_rows_to_quarantine_and_undo_takes_them_back(
     reason = parse._reason
     odd = F.when(F.col("page") == "/odd", "odd page")
     monkeypatch.setattr(parse, "_reason", lambda contract: F.coalesce(reason(contract), odd))
-    replay = redone(asked(layers=["silver", "gold"], versions=f"silver.{stream.name}@2..2"), until="approved")
+    replay = redone(asked(layers=LAYERS, minutes=(2, 3)), until="approved")
     published = {}
 
     def look(_):

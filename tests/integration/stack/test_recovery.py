@@ -9,9 +9,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.crash.scenes import staged
 from tests.ports import started
 
+from lockstep.kafka import confluent_config
 from lockstep.settings import Settings
 from lockstep.stack import broker, net, postgres
 from lockstep.stack.errors import Unhealthy
@@ -34,25 +36,35 @@ def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_anothe
         scene.server_dies_with_rows_staged(nth=1)  # P2
         scene.server_dies_in_a_log_checkpoint(nth=1)  # P8
         scene.server_dies_while_vacuuming(nth=1)  # P9
-        scene.server_dies_under_a_live_query("P6", nth=1)
+        scene.server_dies_under_a_live_query("P6", nth=2)
         scene.server_dies_under_a_live_query("P7", nth=2)
         scene.recovers()
 
 
-def test_a_database_that_is_killed_comes_back_with_what_it_had(stack: Stack) -> None:
-    """As the Spark server does in the test before, and the broker in the demo (``tests/e2e``)."""
+@pytest.mark.parametrize("part", ["postgres", "kafka"])
+def test_a_part_that_is_killed_comes_back_with_what_it_had(stack: Stack, part: str) -> None:
+    """As the Spark server does in the test before."""
     settings = stack.settings
     with postgres.connected(settings, "lockstep") as database, database.cursor() as cursor:
         cursor.execute("CREATE TABLE IF NOT EXISTS outlives (answer INT)")
-    killed = psutil.Process(stack.pid("postgres"))
+    admin = AdminClient(confluent_config(settings))
+    if "outlives" not in topics(settings):
+        admin.create_topics([NewTopic("outlives", 1)])["outlives"].result(30)
+
+    killed = psutil.Process(stack.pid(part))
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait(30)
-    health = stack.wait_healthy("postgres")
+    health = stack.wait_healthy(part)
 
     assert health.pid != killed.pid
     with postgres.connected(settings, "lockstep") as database, database.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM outlives")
         assert cursor.fetchone() == (0,)
+    assert "outlives" in topics(settings)
+
+
+def topics(settings: Settings) -> set[str]:
+    return set(AdminClient(confluent_config(settings)).list_topics(timeout=30).topics)
 
 
 def test_a_second_spark_server_on_the_lake_is_refused_by_name(stack: Stack, tmp_path: Path) -> None:
