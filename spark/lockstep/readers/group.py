@@ -57,20 +57,20 @@ class Member(AsyncConsumerRebalanceListener):  # type: ignore[misc]
 
     def run(self) -> None:
         """Read for as long as the process lives."""
-        # A leader that does not know the topic yet gives out none of it, and may not look again.
+        self.reader.subscribe([self.topic], listener=self)
+        # Known only after it is subscribed to: a leader that joins before gives out none of it, or gives out all a second time.
         known = Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.1), retry=retry_if_not_result(bool))
         known(self.reader.partitions_for_topic, self.topic)
-        self.reader.subscribe([self.topic], listener=self)
-        while True:
-            for partition, records in self.reader.poll(timeout_ms=200).items():
-                for record in records:
-                    self.handle(record)
-                    # The offset of the next record to read, which is what a commit means.
-                    self._handled[partition] = OffsetAndMetadata(record.offset + 1, "", -1)
-                    self._since += 1
-                    if self._since >= self.commit_every:
-                        self.reader.commit(self._handled)
-                        self._committed()
+        # Not `poll` with a timeout: one that ends between a leader's assignment and the broker's word on it leaves the member
+        # joined and without its partitions, until the broker puts it out (kafka-python 3.0.12).
+        for record in self.reader:
+            self.handle(record)
+            # The offset of the next record to read, which is what a commit means.
+            self._handled[TopicPartition(record.topic, record.partition)] = OffsetAndMetadata(record.offset + 1, "", -1)
+            self._since += 1
+            if self._since >= self.commit_every:
+                self.reader.commit(self._handled)
+                self._committed()
 
     async def on_partitions_revoked(self, _revoked: Any) -> None:
         """Commit before the partitions go to others: a live member that gives way costs no repetition."""

@@ -40,8 +40,9 @@ def test_takeover(settings, topic, members):
     last = {0: 100, 1: 80, 2: 90}
     send(settings, topic, 3, ({"user_id": p, "n": n} for p, at in last.items() for n in range(at + 1)))
     offsets = {TopicPartition(topic, p): OffsetAndMetadata(at + 1, "", -1) for p, at in last.items()}
-    with closing(kafka.admin(settings)) as client:
-        client.alter_group_offsets(f"group-{topic}", offsets)
+    with closing(kafka.consumer(settings, group_id=f"group-{topic}")) as one:
+        one.assign([*offsets])
+        one.commit(offsets)
     for name in ("first", "second"):
         # None of them ever comes to a commit of its own.
         members.start(name, f"group-{topic}", topic, name, "1000")
