@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from lockstep.definition import View
     from lockstep.settings import Settings
 
+# How Spark names what it keeps for itself; its reader takes such a name for a mistake, and has an option for timers.
+_OWN = "$"
+
 
 @dataclass(frozen=True)
 class Store:
     """One state store of a stateful operator.
 
     Args:
-        variable: of a state machine's state variable; else empty.
+        variable: of a state machine's state variable, or ``timers``; else empty.
         rows: how many keys it holds after the last done batch.
     """
 
@@ -85,14 +88,15 @@ def _location(settings: "Settings", view: "View") -> str:
 def _frames(spark: "SparkSession", location: str) -> "Iterator[tuple[tuple[int, str, str, str, int], DataFrame]]":
     for row in spark.read.format("state-metadata").load(location).collect():
         what = (row["operatorId"], row["operatorName"], row["stateStoreName"])
-        reader = spark.read.format("statestore").option("path", location).option("operatorId", row["operatorId"])
-        if not row["operatorName"].startswith("transformWithState"):
-            if row["stateStoreName"] != "default":
-                reader = reader.option("storeName", row["stateStoreName"])
-            yield (*what, "", row["numPartitions"]), reader.load()
-            continue
-        for variable in json.loads(row["operatorProperties"])["stateVariables"]:
-            yield (
-                (*what, variable["stateName"], row["numPartitions"]),
-                reader.option("stateVarName", variable["stateName"]).load(),
-            )
+        for variable, options in _variables(row).items():
+            reader = spark.read.format("statestore").options(path=location, operatorId=row["operatorId"], **options)
+            yield (*what, variable, row["numPartitions"]), reader.load()
+
+
+def _variables(row: Any) -> dict[str, dict[str, str]]:
+    """What a store keeps apart, by name (none unless it is a machine's), and the options of Spark's reader for it."""
+    if not row["operatorName"].startswith("transformWithState"):
+        return {"": {} if row["stateStoreName"] == "default" else {"storeName": row["stateStoreName"]}}
+    kept = [variable["stateName"] for variable in json.loads(row["operatorProperties"])["stateVariables"]]
+    found = {name: {"stateVarName": name} for name in kept if not name.startswith(_OWN)}
+    return found if len(found) == len(kept) else found | {"timers": {"readRegisteredTimers": "true"}}

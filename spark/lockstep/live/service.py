@@ -128,7 +128,7 @@ class Kept:
             # Nothing yet, or Spark has removed an old file meanwhile.
             log.info("%s: its state was not counted: %s", self.view.name, str(error).partition("\n")[0])
             return
-        self.state_rows = sum(store.rows for store in found if not store.variable.startswith("$"))
+        self.state_rows = sum(store.rows for store in found)
 
     def progress(self) -> Progress:
         """What the query says of itself."""

@@ -5,6 +5,7 @@ from tests.integration.views.layers import batch_and_live, by_batch, by_the_orac
 
 from lockstep.batch.late import late_of
 from lockstep.batch.rollup import gold_of
+from lockstep.checkpoints import inspection
 from lockstep.ingest import ledger
 from lockstep.reconcile.run import reconcile
 from lockstep.views import VIEWS
@@ -38,3 +39,15 @@ def test_reconciliation_finds_every_view_equal(spark, played, live):
         view.name: ("equal", 0) for view in played.views.values()
     }
     assert all(r.windows for r in reports), [r.view for r in reports if not r.windows]
+
+
+@pytest.mark.parametrize("name", ["sensor_alerts"])
+def test_what_a_machine_keeps_can_be_counted_and_looked_into(spark, played, live, name):
+    view = played.views[name]
+    held = {store.variable: store for store in inspection.stores(spark, played.settings, view)}
+    assert held.keys() == {"pending", "machine", "timers"}
+    alerted = {f"{row['sensor_id']}/{row['metric']}" for row in spark.table(gold_of(view)).collect()}
+    assert held["machine"].rows >= len(alerted)
+    one = min(alerted)
+    found = inspection.look(spark, played.settings, view, held["machine"].operator, one, 10)
+    assert [one in str(row["key"]) for row in found if row["store"] == "machine"] == [True]
