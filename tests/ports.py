@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -34,10 +35,16 @@ def own_ports(patch: pytest.MonkeyPatch, home: Path, ports: list[int] | None = N
 
 
 @contextmanager
-def started(home: Path) -> Iterator[Stack]:
-    """PostgreSQL, Kafka and Spark, on a home and ports of their own, until the block ends."""
+def started(home: Path, killed: bool = False) -> Iterator[Stack]:
+    """PostgreSQL, Kafka and Spark, on a home and ports of their own, until the block ends.
+
+    Args:
+        killed: again and again, so that what the JVM's second compiler gives comes too late: they do without it.
+    """
     with pytest.MonkeyPatch.context() as patch:
         own_ports(patch, home)
+        if killed:
+            patch.setenv("JDK_JAVA_OPTIONS", f"{os.environ.get('JDK_JAVA_OPTIONS', '')} -XX:TieredStopAtLevel=1")
         running = Stack(configuration.load())
         try:
             running.up(FLOW)

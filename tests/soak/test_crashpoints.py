@@ -5,8 +5,15 @@ import random
 
 import pytest
 from tests.integration.crash.scenes import PLAYS, staged
+from tests.ports import started
 
 ROUNDS = int(os.environ.get("LOCKSTEP_SOAK_CRASHES", "10"))
+
+
+@pytest.fixture
+def stack(tmp_path):
+    with started(tmp_path / "home", killed=True) as running:
+        yield running
 
 
 @pytest.mark.timeout(3600)

@@ -24,7 +24,7 @@ from lockstep.stack.stack import Stack
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One that may be killed."""
-    with started(tmp_path_factory.mktemp("home")) as own:
+    with started(tmp_path_factory.mktemp("home"), killed=True) as own:
         yield own
 
 
