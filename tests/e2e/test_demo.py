@@ -1,9 +1,11 @@
 """The demo, from nothing running to the verdict, with three of its processes killed on the way."""
 
 import json
+import os
 from datetime import UTC
 
 import pandas as pd
+import pytest
 from deltalake import DeltaTable
 from tests.e2e import oracle
 from tests.e2e.conftest import DAYS
@@ -26,6 +28,9 @@ def test_every_killed_process_runs_again_under_another_pid(demo):
     assert demo.killed.keys() == {"airflow-scheduler", "kafka", "spark"}
     now = {part: demo.stack.pid(part) for part in demo.killed}
     assert all(now[part] and now[part] != old for part, old in demo.killed.items()), (demo.killed, now)
+    for old in demo.killed.values():
+        with pytest.raises(ProcessLookupError):  # what it had started is gone with it
+            os.killpg(old, 0)
 
 
 def test_every_part_is_healthy_and_the_status_says_that_all_is_right(demo):

@@ -9,6 +9,9 @@ import os
 import pwd
 import signal
 import sys
+from contextlib import suppress
+
+import psutil
 
 from lockstep import settings
 from lockstep.stack.errors import StackError
@@ -16,6 +19,8 @@ from lockstep.stack.parts import Launch, inherited
 from lockstep.stack.registry import LAUNCHABLE
 
 _PR_SET_PDEATHSIG = 1
+# What the supervisor tells its processes, and they their children: which supervisor it is, and which part.
+_SUPERVISED = ("SUPERVISOR_SERVER_URL", "SUPERVISOR_PROCESS_NAME")
 
 
 def become(launch: Launch, env: dict[str, str]) -> None:
@@ -41,8 +46,24 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
+def end_remains(name: str) -> None:
+    """Kill what an earlier life of this part has started, and left behind when it was killed.
+
+    Airflow's workers have inherited their scheduler's connections: while one of them lives, PostgreSQL takes the killed
+    scheduler's transaction for an open one, and nobody else comes to the rows that it has locked.
+    """
+    if os.environ.get("SUPERVISOR_PROCESS_NAME") != name:
+        return
+    for process in psutil.process_iter(["environ"]):
+        environ = process.info["environ"] or {}
+        if process.pid != os.getpid() and all(environ.get(key) == os.environ[key] for key in _SUPERVISED):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
 def main(name: str) -> None:
     """Start the part of this name with the settings of the environment."""
+    end_remains(name)
     found = settings.load()
     launch = LAUNCHABLE[name].launch
     if launch is None:

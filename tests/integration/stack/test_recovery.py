@@ -15,7 +15,7 @@ from tests.ports import started
 
 from lockstep.kafka import confluent_config
 from lockstep.settings import Settings
-from lockstep.stack import broker, net, postgres
+from lockstep.stack import broker, launch, net, postgres
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.parts import environment
 from lockstep.stack.stack import Stack
@@ -65,6 +65,27 @@ def test_a_part_that_is_killed_comes_back_with_what_it_had(stack: Stack, part: s
 
 def topics(settings: Settings) -> set[str]:
     return set(AdminClient(confluent_config(settings)).list_topics(timeout=30).topics)
+
+
+def test_what_a_killed_part_has_left_behind_is_ended_before_it_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sleeper(server: str, part: str) -> subprocess.Popen[bytes]:
+        supervised = {"SUPERVISOR_SERVER_URL": server, "SUPERVISOR_PROCESS_NAME": part}
+        return subprocess.Popen(["sleep", "600"], env=os.environ | supervised)
+
+    monkeypatch.setenv("SUPERVISOR_SERVER_URL", "unix:///mine")
+    monkeypatch.setenv("SUPERVISOR_PROCESS_NAME", "airflow-scheduler")
+    left = sleeper("unix:///mine", "airflow-scheduler")
+    others = [sleeper("unix:///mine", "spark"), sleeper("unix:///another", "airflow-scheduler")]
+    try:
+        launch.end_remains("spark")
+        assert left.poll() is None, "this process is not that part"
+        launch.end_remains("airflow-scheduler")
+        assert left.wait(10) == -signal.SIGKILL
+        assert [other.poll() for other in others] == [None, None]
+    finally:
+        for process in (left, *others):
+            process.kill()
+            process.wait()
 
 
 def test_a_second_spark_server_on_the_lake_is_refused_by_name(stack: Stack, tmp_path: Path) -> None:
