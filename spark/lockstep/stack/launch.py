@@ -10,8 +10,7 @@ import pwd
 import signal
 import sys
 from contextlib import suppress
-
-import psutil
+from pathlib import Path
 
 from lockstep import settings
 from lockstep.stack.errors import StackError
@@ -54,11 +53,13 @@ def end_remains(name: str) -> None:
     """
     if os.environ.get("SUPERVISOR_PROCESS_NAME") != name:
         return
-    for process in psutil.process_iter(["environ"]):
-        environ = process.info["environ"] or {}
-        if process.pid != os.getpid() and all(environ.get(key) == os.environ[key] for key in _SUPERVISED):
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+    own = {f"{key}={os.environ[key]}".encode() for key in _SUPERVISED}
+    # Not through psutil, which reads to the first empty variable: a process that has changed its title begins with such.
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        pid = int(file.parent.name)
+        with suppress(OSError):  # gone by now, or another user's
+            if pid != os.getpid() and own <= {*file.read_bytes().split(b"\0")}:
+                os.kill(pid, signal.SIGKILL)
 
 
 def main(name: str) -> None:
