@@ -33,19 +33,15 @@ demo: setup ## Start the stack, play the shop, and end with the verdict
 down: $(VENV)/.installed ## Stop the stack; nothing is lost
 	@$(BIN)/lockstep down
 
-# The demo waits for much, so there is room for lint and the fast tests beside it.
 .PHONY: test
 test: setup ## Lint, types, and all tests but soak and browser
-	@$(MAKE) --jobs 3 --output-sync lint test-fast test-e2e
+	@$(MAKE) --jobs 2 --output-sync lint test-fast
 	$(PYTEST) tests/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder
+	$(PYTEST) tests/e2e
 
 .PHONY: test-fast
 test-fast: setup ## Unit and contract tests, under a minute
 	$(PYTEST) tests/unit tests/contract --numprocesses 2
-
-.PHONY: test-e2e
-test-e2e: setup ## The whole platform, once: the demo with kills in it, and the commands of the README
-	$(PYTEST) tests/e2e
 
 .PHONY: soak
 soak: setup ## The long fault and load runs, at most an hour each
