@@ -7,6 +7,7 @@ and a JSON record in the commit's ``userMetadata``, so that rows and ledger are 
 import json
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +133,10 @@ def drop(spark: "SparkSession", settings: "Settings", table: str) -> None:
         return
     if spark.catalog.databaseExists(table.partition(".")[0]):
         spark.sql(f"DROP TABLE IF EXISTS {table}")
-    filesystem.delete_dir(root)
+    while filesystem.get_file_info(root).type == fs.FileType.Directory:
+        # Another one, such as VACUUM, may take a file away at the same time.
+        with suppress(FileNotFoundError):
+            filesystem.delete_dir(root)
 
 
 def exists(settings: "Settings", table: str) -> bool:
