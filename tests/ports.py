@@ -15,6 +15,8 @@ from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.stack import Stack
 
 FLOW = ["postgres", "kafka", "spark"]
+# For servers that are killed again and again: what the JVM's second compiler gives comes too late for them.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 PORTS = [name for name in Settings.model_fields if name.endswith("_port")]
 
 
@@ -35,16 +37,15 @@ def own_ports(patch: pytest.MonkeyPatch, home: Path, ports: list[int] | None = N
 
 
 @contextmanager
-def started(home: Path, killed: bool = False) -> Iterator[Stack]:
+def started(home: Path, java: str = "") -> Iterator[Stack]:
     """PostgreSQL, Kafka and Spark, on a home and ports of their own, until the block ends.
 
     Args:
-        killed: again and again, so that what the JVM's second compiler gives comes too late: they do without it.
+        java: further options for the servers' JVMs.
     """
     with pytest.MonkeyPatch.context() as patch:
         own_ports(patch, home)
-        if killed:
-            patch.setenv("JDK_JAVA_OPTIONS", f"{os.environ.get('JDK_JAVA_OPTIONS', '')} -XX:TieredStopAtLevel=1")
+        patch.setenv("JDK_JAVA_OPTIONS", f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {java}")
         running = Stack(configuration.load())
         try:
             running.up(FLOW)

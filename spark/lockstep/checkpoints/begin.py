@@ -9,7 +9,6 @@ from lockstep import lake
 from lockstep.check import ensure
 from lockstep.checkpoints import compatible, generations, lease, savepoints, verify
 from lockstep.checkpoints.files import Checkpoint
-from lockstep.definition import Keyed, View
 from lockstep.ingest.offsets import all_bounds
 from lockstep.lake import Txn
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.checkpoints.generations import Generation
+    from lockstep.definition import View
     from lockstep.settings import Settings
 
 Starts = Mapping[str, Mapping[int, int]]
@@ -25,7 +25,7 @@ FIRST_OFFSET = -2
 log = logging.getLogger("lockstep.checkpoints")
 
 
-def begin(spark: "SparkSession", settings: "Settings", view: View, columns: str) -> "Generation":
+def begin(spark: "SparkSession", settings: "Settings", view: "View", columns: str) -> "Generation":
     """Let the view's query start, and say from which generation; running it twice changes nothing.
 
     Args:
@@ -61,15 +61,7 @@ def _of_all_partitions(settings: "Settings", starts: Starts) -> "dict[str, dict[
     return {t: {p: starts[t].get(p, FIRST_OFFSET) for p in bounds.partitions} for t, bounds in held.items()}
 
 
-def written(generation: "Generation", view: View) -> str:
-    """The predicate (SQL) for the view's rows that the generation writes; the others are those of earlier ones."""
-    if generation.since is None:
-        return "true"
-    column = "at" if isinstance(view, Keyed) else "window_start"
-    return f"{column} >= TIMESTAMP '{generation.since:%F %T.%f}'"
-
-
-def _prepare(spark: "SparkSession", settings: "Settings", view: View, columns: str, generation: "Generation") -> None:
+def _prepare(spark: "SparkSession", settings: "Settings", view: "View", columns: str, generation: "Generation") -> None:
     """Give the live table the rows that the generation goes on from, and the checkpoint its savepoint."""
     log.info("%s: generation %d begins: %s", view.name, generation.number, generation.why)
     record = {"writer": "generation", "generation": generation.number, "why": generation.why, "by": generation.by}
@@ -82,6 +74,6 @@ def _prepare(spark: "SparkSession", settings: "Settings", view: View, columns: s
     elif lake.exists(settings, generation.table):
         nothing = spark.createDataFrame([], columns)
         if generation.since:
-            lake.replace(nothing, settings, generation.table, written(generation, view), txn, record)
+            lake.replace(nothing, settings, generation.table, generation.written(view), txn, record)
         else:
             lake.overwrite(nothing, settings, generation.table, txn, record)

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep import lake
-from lockstep.checkpoints import generations
+from lockstep.checkpoints import generations, inspection
 from lockstep.checkpoints.errors import CheckpointIncompatible, Refused
 from lockstep.checkpoints.files import Checkpoint
 from lockstep.contracts import CONTRACTS
@@ -168,15 +168,11 @@ def _topic(source: Any) -> str:
 
 def _schema(spark: "SparkSession", location: str, row: Any) -> str:
     """The types of a store's keys and values; their names do not matter to Spark."""
-    reader = spark.read.format("statestore").option("path", location).option("operatorId", row["operatorId"])
-    if row["operatorName"].startswith("transformWithState"):
+    if inspection.is_machines(row):
         variables = json.loads(row["operatorProperties"] or "{}").get("stateVariables", [])
         return "; ".join(sorted(f"{v['stateName']}: {v['stateVariableType']}" for v in variables))
-    if row["stateStoreName"] != "default":
-        reader = reader.option("storeName", row["stateStoreName"])
-    return ", ".join(
-        f"{f.name} {_types(f.dataType)}" for f in reader.load().schema.fields if f.name in ("key", "value")
-    )
+    fields = inspection.plain(spark, location, row).schema.fields
+    return ", ".join(f"{f.name} {_types(f.dataType)}" for f in fields if f.name in ("key", "value"))
 
 
 def _types(kind: Any) -> str:

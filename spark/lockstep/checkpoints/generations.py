@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
 from lockstep.control import control
+from lockstep.definition import Keyed
 
 if TYPE_CHECKING:
+    from lockstep.definition import View
     from lockstep.settings import Settings
 
 SCHEMA = """
@@ -72,6 +74,13 @@ class Generation:
     def location(self, settings: "Settings") -> str:
         """Where its checkpoint is."""
         return lake.checkpoint(settings, self.query, self.number)
+
+    def written(self, view: "View") -> str:
+        """The predicate (SQL) for the view's rows that it writes; the others are those of earlier ones."""
+        if self.since is None:
+            return "true"
+        column = "at" if isinstance(view, Keyed) else "window_start"
+        return f"{column} >= TIMESTAMP '{self.since:%F %T.%f}'"
 
 
 def current(settings: "Settings", query: str) -> int:

@@ -89,13 +89,26 @@ def _frames(spark: "SparkSession", location: str) -> "Iterator[tuple[tuple[int, 
     for row in spark.read.format("state-metadata").load(location).collect():
         what = (row["operatorId"], row["operatorName"], row["stateStoreName"])
         for variable, options in _variables(row).items():
-            reader = spark.read.format("statestore").options(path=location, operatorId=row["operatorId"], **options)
-            yield (*what, variable, row["numPartitions"]), reader.load()
+            yield (*what, variable, row["numPartitions"]), _read(spark, location, row, options)
+
+
+def plain(spark: "SparkSession", location: str, row: Any) -> "DataFrame":
+    """The store that is meant by a row of Spark's ``state-metadata``, unless it is a machine's."""
+    return _read(spark, location, row, _variables(row)[""])
+
+
+def is_machines(row: Any) -> bool:
+    """Whether a row of Spark's ``state-metadata`` is of a state machine, which has a store for many variables."""
+    return bool(row["operatorName"].startswith("transformWithState"))
+
+
+def _read(spark: "SparkSession", location: str, row: Any, options: dict[str, str]) -> "DataFrame":
+    return spark.read.format("statestore").options(path=location, operatorId=row["operatorId"], **options).load()
 
 
 def _variables(row: Any) -> dict[str, dict[str, str]]:
     """What a store keeps apart, by name (none unless it is a machine's), and the options of Spark's reader for it."""
-    if not row["operatorName"].startswith("transformWithState"):
+    if not is_machines(row):
         return {"": {} if row["stateStoreName"] == "default" else {"storeName": row["stateStoreName"]}}
     kept = [variable["stateName"] for variable in json.loads(row["operatorProperties"])["stateVariables"]]
     found = {name: {"stateVarName": name} for name in kept if not name.startswith(_OWN)}

@@ -8,11 +8,9 @@ from pyspark.sql import functions as F
 
 from lockstep import lake, settings
 from lockstep.checkpoints import lease
-from lockstep.checkpoints.begin import written
 from lockstep.checkpoints.files import Checkpoint
 from lockstep.checkpoints.generations import Generation
 from lockstep.definition import Keyed, View
-from lockstep.deliver.alerts import ALERTS, Alerts
 from lockstep.lake import Txn
 from lockstep.version import definition_version
 
@@ -31,8 +29,11 @@ class Sink:
     """
 
     def __init__(self, generation: Generation, view: View) -> None:
+        # Here, because each query has a worker of its own, and most have nothing to deliver.
+        from lockstep.deliver.alerts import ALERTS, Alerts
+
         self.generation, self.table, self.key = generation, generation.table, view.key
-        self.where, self.definition = written(generation, view), definition_version(view)
+        self.where, self.definition = generation.written(view), definition_version(view)
         alerting = ALERTS.get(view.name)
         self.alerts = Alerts(view.name, generation.number, alerting) if alerting else None
         self._write: Write = self._windows

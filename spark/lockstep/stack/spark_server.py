@@ -60,6 +60,11 @@ def configuration(settings: Settings) -> dict[str, str]:
         # Jobs of all clients take turns, so that a live query does not queue behind a backfill.
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": (_INFRA / "fairscheduler.xml").as_uri(),
+        # Each read of a range has consumers of its own, and theirs are not asked again: with what they have fetched in advance.
+        "spark.kafka.consumer.cache.timeout": "30s",
+        "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
+        "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
+        "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
         "spark.sql.streaming.metricsEnabled": "true",
         "spark.sql.streaming.minBatchesToRetain": "100",
         "spark.sql.streaming.stateStore.providerClass": (

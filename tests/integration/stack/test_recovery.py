@@ -11,7 +11,7 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.crash.scenes import staged
-from tests.ports import started
+from tests.ports import SHORT_LIVED, started
 
 from lockstep.kafka import confluent_config
 from lockstep.settings import Settings
@@ -24,7 +24,7 @@ from lockstep.stack.stack import Stack
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """One that may be killed."""
-    with started(tmp_path_factory.mktemp("home"), killed=True) as own:
+    with started(tmp_path_factory.mktemp("home"), java=SHORT_LIVED) as own:
         yield own
 
 
