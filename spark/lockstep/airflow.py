@@ -61,6 +61,11 @@ class Airflow:
         found = self._get(f"/dags/{dag}/dagRuns", order_by="-run_after", limit=limit)["dag_runs"]
         return [Run(dag, r["dag_run_id"], r["state"], r["end_date"]) for r in found]
 
+    def succeeded(self, dag: str, start: datetime, end: datetime) -> int:
+        """How many data intervals that start in ``[start, end)`` the DAG has done."""
+        within = {"logical_date_gte": start.isoformat(), "logical_date_lt": end.isoformat()}
+        return int(self._get(f"/dags/{dag}/dagRuns", state="success", limit=1, **within)["total_entries"])
+
     def last_runs(self) -> dict[str, Run]:
         """Each DAG's newest run that has ended, else its newest."""
         newest: dict[str, Run] = {}

@@ -61,13 +61,20 @@ def drained(status: Status, layer: str) -> Fact:
     lag = sum(n for s in status.streams for name, n in s.lag.items() if name.partition(".")[0] == layer)
     done = {"bronze": sum(s.bronze for s in status.streams), "silver": sum(s.silver for s in status.streams)}
     rows = f", {done[layer]:,} rows" if layer in done else ""
-    return Fact(layer, lag == 0, f"{lag:,} offsets behind{rows}")
+    return _none_behind(status, layer, lag, rows)
 
 
 def sold(status: Status) -> Fact:
     """The marts' sources have every order and order line that was captured."""
     lag = sum(s.lag["silver"] for s in status.streams if f"silver.{s.name}" in marts.SOURCES)
-    return Fact("orders in silver", lag == 0, f"{lag:,} offsets behind")
+    return _none_behind(status, "orders in silver", lag)
+
+
+def _none_behind(status: Status, name: str, lag: int, rows: str = "") -> Fact:
+    # Without an answer of the broker there is no stream, and nothing that could be behind.
+    if not status.streams:
+        return Fact(name, False, "the broker does not answer")
+    return Fact(name, lag == 0, f"{lag:,} offsets behind{rows}")
 
 
 def acknowledged(settings: "Settings", status: Status) -> list[str]:
@@ -91,11 +98,11 @@ def reconciled(status: Status, ended: datetime) -> list[Fact]:
     return facts
 
 
-def backfilled(airflow: Airflow, days: int) -> Fact:
-    """Airflow's backfill has rolled up every day."""
-    done = {run.run_id for run in airflow.runs(ROLLUP, limit=100) if run.state == "success"}
+def backfilled(airflow: Airflow, start: datetime, end: datetime) -> Fact:
+    """Airflow's backfill has rolled up every day of ``[start, end)``."""
+    done, days = airflow.succeeded(ROLLUP, start, end), (end - start).days
     active = airflow.active_backfill(ROLLUP)
-    return Fact("past days rolled up", active is None and len(done) >= days, f"{len(done)} of {days} days")
+    return Fact("past days rolled up", active is None and done >= days, f"{done} of {days} days")
 
 
 def failures(airflow: Airflow) -> list[Run]:

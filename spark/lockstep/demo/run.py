@@ -122,7 +122,7 @@ class Demo:
             facts.drained(status, "gold"),
             facts.drained(status, "live"),
             *facts.reconciled(status, plan.end),
-            facts.backfilled(airflow, (plan.end - first_day).days),
+            facts.backfilled(airflow, first_day, plan.end),
         ]
         for fact in found:
             if self._told.get(fact.name) != fact.found:
