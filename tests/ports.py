@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -29,9 +28,15 @@ def free_ports(count: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def own_ports(patch: pytest.MonkeyPatch, home: Path, ports: list[int] | None = None) -> None:
-    """Point the settings at the home and at these ports, or free ones, for this process and its children."""
+def own_ports(patch: pytest.MonkeyPatch, home: Path, ports: list[int] | None = None, java: str = "") -> None:
+    """Point the settings at the home and at these ports, or free ones, for this process and its children.
+
+    Args:
+        java: further options for the servers' JVMs.
+    """
     patch.setenv("LOCKSTEP_HOME", str(home))
+    if java:
+        patch.setenv("JDK_JAVA_OPTIONS", java, prepend=" ")
     for name, port in zip(PORTS, ports or free_ports(len(PORTS)), strict=True):
         patch.setenv(f"LOCKSTEP_{name.upper()}", str(port))
 
@@ -41,11 +46,10 @@ def started(home: Path, java: str = "") -> Iterator[Stack]:
     """PostgreSQL, Kafka and Spark, on a home and ports of their own, until the block ends.
 
     Args:
-        java: further options for the servers' JVMs.
+        java: as of ``own_ports``.
     """
     with pytest.MonkeyPatch.context() as patch:
-        own_ports(patch, home)
-        patch.setenv("JDK_JAVA_OPTIONS", f"{os.environ.get('JDK_JAVA_OPTIONS', '')} {java}")
+        own_ports(patch, home, java=java)
         running = Stack(configuration.load())
         try:
             running.up(FLOW)

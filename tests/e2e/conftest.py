@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
-from tests.ports import own_ports
+from tests.ports import SHORT_LIVED, own_ports
 
 from lockstep import settings as configuration
 from lockstep.demo.run import Demo
@@ -40,7 +40,7 @@ class Played:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     """Run the demo to its end, while somebody kills three of its processes."""
     with pytest.MonkeyPatch.context() as patch:
-        own_ports(patch, tmp_path_factory.mktemp("demo"))
+        own_ports(patch, tmp_path_factory.mktemp("demo"), java=SHORT_LIVED)
         running = Demo(configuration.load(), Console(force_terminal=False, width=140), DAYS)
         killed: dict[str, int] = {}
         killer = threading.Thread(target=kill_each, args=(running.stack, killed), daemon=True)
