@@ -102,9 +102,10 @@ def launch(settings: Settings) -> Launch:
         argv += ["--jars", ",".join(map(str, ours))]
     argv += [str(_INFRA / "connect_server.py")]
     env = {
-        # Without these two, Python workers run another Python, or none.
-        "SPARK_HOME": str(home),
+        # Without it, Python workers run another Python, or none.
         "PYSPARK_PYTHON": sys.executable,
+        # Workers look below it for a PySpark in a zip, without bytecode, which each of them would compile anew.
+        "SPARK_HOME": "",
         "JAVA_HOME": str(java.home),
         # glibc gives each thread an arena of its own, and never much of it back.
         "MALLOC_ARENA_MAX": "2",
