@@ -33,9 +33,15 @@ def report() -> Iterator[Callable[[str], None]]:
 
 
 @pytest.fixture
-def stack(tmp_path: Path) -> Iterator[Stack]:
+def java() -> str:
+    """Further options for the servers' JVMs; a module that wants some has its own."""
+    return ""
+
+
+@pytest.fixture
+def stack(tmp_path: Path, java: str) -> Iterator[Stack]:
     """PostgreSQL, Kafka and Spark, with an empty lake for each test."""
-    with started(tmp_path / "home") as running:
+    with started(tmp_path / "home", java) as running:
         yield running
 
 

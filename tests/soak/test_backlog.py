@@ -7,8 +7,8 @@ import uuid
 from dataclasses import replace
 from urllib.request import urlopen
 
+import psutil
 import pytest
-from tests.ports import started
 from tests.shop import Shop
 
 from lockstep.contracts import CONTRACTS
@@ -18,6 +18,7 @@ from lockstep.kafka import ensure_topics
 from lockstep.refine.silver import refine
 from lockstep.session import connect
 from lockstep.settings import LOOPBACK
+from lockstep.stack import spark_server
 
 STEPS = int(os.environ.get("LOCKSTEP_SOAK_STEPS", "30"))
 STEP = 50_000
@@ -28,9 +29,8 @@ OFTEN = "-Dspark.cleaner.periodicGC.interval=20s"
 
 
 @pytest.fixture
-def stack(tmp_path):
-    with started(tmp_path / "home", java=f"{TOLD} {OFTEN}") as running:
-        yield running
+def java():
+    return f"{TOLD} {OFTEN}"
 
 
 @pytest.mark.timeout(3600)
@@ -45,16 +45,18 @@ def test_memory_is_flat_however_long_the_backlog(stack, report):
             shop.flush()
     shop.flush()
     bounded = stack.settings.model_copy(update={"max_offsets_per_run": STEP})
-    used = []
+    used, process = [], []
     with connect(bounded, "soak") as spark:
         for done in range(1, STEPS + 1):
             assert ingest(spark, bounded, stream, "soak").rows == STEP
             assert refine(spark, bounded, stream, "soak").rows == STEP
+            process.append(psutil.Process(stack.pid("spark")).memory_info().rss >> 20)
             if done % (STEPS // 3) == 0:
                 used.append(_left(bounded))
     report(f"| | | nothing: a backlog of {STEPS * STEP:,} in {STEPS} steps | | {STEPS * STEP} | server {used} MB |")
     assert ledger.latest(bounded, table_of(stream)).seq == STEPS
     assert max(used) <= 1.1 * used[0], used
+    assert max(process) <= spark_server.PART.megabytes, process
 
 
 def _left(settings):

@@ -5,15 +5,14 @@ import random
 
 import pytest
 from tests.integration.crash.scenes import PLAYS, staged
-from tests.ports import SHORT_LIVED, started
+from tests.ports import SHORT_LIVED
 
 ROUNDS = int(os.environ.get("LOCKSTEP_SOAK_CRASHES", "10"))
 
 
 @pytest.fixture
-def stack(tmp_path):
-    with started(tmp_path / "home", java=SHORT_LIVED) as running:
-        yield running
+def java():
+    return SHORT_LIVED
 
 
 @pytest.mark.timeout(3600)
