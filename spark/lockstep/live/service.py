@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import psycopg2
 from pyspark.errors import AnalysisException, PySparkException
 
-from lockstep import settings
+from lockstep import beat, settings
 from lockstep.checkpoints import generations, inspection, journal
 from lockstep.checkpoints.files import Checkpoint
 from lockstep.checkpoints.generations import Generation
@@ -156,6 +156,7 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
             for view in chosen(config.views)
         ]
         own = stack.enter_context(connect(config, "live"))
+        beat.report(config)
         # One of them each time: it takes about a second.
         turns = itertools.cycle(kept)
         publish_at = time.monotonic() + publish_seconds
@@ -183,6 +184,7 @@ def _round(config: "Settings", kept: list[Kept]) -> None:
     current = generations.all_current(config)
     for one in kept:
         one.look(config, time.monotonic(), current.get(one.view.name, Generation(one.view.name)))
+        beat.report(config)
 
 
 def main() -> None:

@@ -45,8 +45,8 @@ class Part:
     Args:
         needs: the parts that must be healthy before this one starts.
         check: answers what it found, or raises ``Unhealthy``.
-        beat: when it last reported that it lives, for a part that is asked through another: a report from before its
-            start is its forerunner's.
+        beat: when it last reported that it lives, for a part that is not asked itself: a report from before its start is
+            its forerunner's, and one from before the start of a part that it needs is of one that is gone.
         launch: the process; a part without one is a step, such as a migration.
         answers: what must hold before it can be settled, where ``check`` asks for more.
         prepare: what must exist before the start.

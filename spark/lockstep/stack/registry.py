@@ -2,6 +2,7 @@
 
 import sys
 
+from lockstep import beat
 from lockstep.settings import Settings
 from lockstep.stack import airflow, broker, connect, postgres, spark_cluster, spark_server
 from lockstep.stack.errors import StackError
@@ -18,8 +19,8 @@ def _runs(_settings: Settings) -> str:
     return "runs"
 
 
-# Its queries answer for themselves in `lockstep status`; here it is a process that must stay up.
-LIVE = Part(name="live", check=_runs, launch=_live, needs=("kafka", "spark"), megabytes=300)
+# Its queries answer for themselves in `lockstep status`; here it is a process that must stay up, and know the server.
+LIVE = Part(name="live", check=_runs, beat=beat.last, launch=_live, needs=("kafka", "spark"), megabytes=300)
 
 PARTS: dict[str, Part] = {
     part.name: part for part in (postgres.PART, broker.PART, connect.PART, spark_server.PART, *airflow.PARTS, LIVE)

@@ -107,7 +107,7 @@ class Stack:
         processes = self.supervisor.processes()
         parts = [part for part in PARTS.values() if part.launch and (not names or part.name in names)]
         with ThreadPoolExecutor(len(parts)) as threads:
-            asked = threads.map(lambda part: self._health(part, processes.get(part.name)), parts)
+            asked = threads.map(lambda part: self._health(part, processes), parts)
             return {part.name: health for part, health in zip(parts, asked, strict=True)}
 
     def pid(self, name: str) -> int | None:
@@ -157,14 +157,17 @@ class Stack:
             return part.check(self.settings)
         if part.elsewhere(self.settings):
             return self._use(part)
+        dead = {"FATAL", "STOPPED"}
         if not self.pid(part.name):
             part.prepare(self.settings)
             self.supervisor.start(part.name)
-        answer = self._await(part, part.answers or part.check, given_up)
+            # One that ran before may have been killed, and is started again.
+            dead.add("EXITED")
+        answer = self._await(part, part.answers or part.check, given_up, dead)
         if given_up.is_set():
             return answer
         part.settle(self.settings)
-        return self._await(part, part.check, given_up) if part.answers else answer
+        return self._await(part, part.check, given_up, dead) if part.answers else answer
 
     def _use(self, part: Part) -> str:
         try:
@@ -176,7 +179,7 @@ class Stack:
                 f"{part.name}, which the settings name, does not answer: {error}", "see to it there."
             ) from error
 
-    def _await(self, part: Part, check: Check, given_up: Event) -> str:
+    def _await(self, part: Part, check: Check, given_up: Event, dead: set[str]) -> str:
         attempts = Retrying(
             stop=stop_after_delay(PATIENCE),
             wait=wait_fixed(0.5),
@@ -187,22 +190,26 @@ class Stack:
         def healthy() -> str:
             if given_up.is_set():
                 return "not waited for"
-            process = self.supervisor.processes()[part.name]
-            if process.state in ("FATAL", "EXITED", "STOPPED"):
+            processes = self.supervisor.processes()
+            process = processes[part.name]
+            if process.state in dead:
                 raise self._failed(part, f"does not stay up ({process.detail})")
             if process.state != "RUNNING":
                 raise Unhealthy(f"its process is {process.state}")
-            return self._ask(part, check, process)
+            return self._ask(part, check, processes)
 
         try:
             return attempts(healthy)
         except Unhealthy as error:
             raise self._failed(part, f"is not healthy after {PATIENCE:.0f} s: {error}") from error
 
-    def _ask(self, part: Part, check: Check, process: Process) -> str:
+    def _ask(self, part: Part, check: Check, processes: dict[str, Process]) -> str:
         answer = check(self.settings)
-        if part.beat and part.beat(self.settings) < process.started:
-            raise Unhealthy(f"{part.name} has not reported since its start")
+        if part.beat:
+            reported = part.beat(self.settings)
+            for name in (part.name, *part.needs):
+                if name in processes and reported < processes[name].started:
+                    raise Unhealthy(f"{part.name} has not reported since the start of {name}")
         return answer
 
     def _failed(self, part: Part, how: str) -> StackError:
@@ -211,17 +218,18 @@ class Stack:
         what = f"{part.name} {how}. The end of its log:\n{tail}"
         return StackError(what, f"read {log} (`lockstep logs {part.name}`).")
 
-    def _health(self, part: Part, process: Process | None) -> Health:
+    def _health(self, part: Part, processes: dict[str, Process]) -> Health:
         if part.elsewhere(self.settings):
             return self._asked(lambda: part.check(self.settings))
+        process = processes.get(part.name)
         if process is None or process.state in ("STOPPED", "STOPPING"):
             return Health(False, "stopped", "not running")
-        if process.state in ("FATAL", "EXITED", "UNKNOWN"):
+        if process.state in ("FATAL", "UNKNOWN"):
             return Health(False, "failed", process.detail)
         pid, uptime = process.pid or None, int((datetime.now(UTC) - process.started).total_seconds())
         if process.state != "RUNNING":
-            return Health(False, "starting", process.detail or process.state.lower(), pid, uptime)
-        return self._asked(lambda: self._ask(part, part.check, process), pid, uptime)
+            return Health(False, "starting", f"{process.state.lower()} {process.detail}".rstrip(), pid, uptime)
+        return self._asked(lambda: self._ask(part, part.check, processes), pid, uptime)
 
     @staticmethod
     def _asked(ask: Callable[[], str], pid: int | None = None, uptime: int = 0) -> Health:

@@ -1,0 +1,47 @@
+"""What the stack says of a part, from what its supervisor and the part itself report."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lockstep import beat
+from lockstep.settings import Settings
+from lockstep.stack.stack import Health, Stack
+from lockstep.stack.supervisor import Process, Supervisor
+
+NOW = datetime.now(UTC)
+
+
+def live(settings: Settings, monkeypatch: pytest.MonkeyPatch, live: Process, spark: Process) -> Health:
+    monkeypatch.setattr(Supervisor, "processes", lambda _: {"spark": spark, "live": live})
+    return Stack(settings).health(["live"])["live"]
+
+
+def running(since: timedelta) -> Process:
+    return Process("RUNNING", 1, NOW - since)
+
+
+def test_the_live_service_is_healthy_once_the_server_that_runs_has_answered_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minute = timedelta(minutes=1)
+    before = live(settings, monkeypatch, running(minute), running(minute))
+    assert (before.state, before.detail) == ("unhealthy", "live has not reported since the start of live")
+    beat.report(settings)
+    assert live(settings, monkeypatch, running(minute), running(minute)).healthy
+
+
+def test_a_live_service_that_has_not_noticed_that_its_server_was_killed_is_not_healthy(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beat.report(settings)
+    found = live(settings, monkeypatch, running(timedelta(hours=1)), running(-timedelta(minutes=1)))
+    assert (found.state, found.detail) == ("unhealthy", "live has not reported since the start of spark")
+
+
+def test_a_part_that_has_ended_and_is_started_again_has_not_failed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = running(timedelta(hours=1))
+    assert live(settings, monkeypatch, Process("EXITED", detail="Nov 22 05:41 AM"), server).state == "starting"
+    assert live(settings, monkeypatch, Process("FATAL", detail="Exited too quickly"), server).state == "failed"
