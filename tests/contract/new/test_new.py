@@ -58,7 +58,7 @@ def test_what_is_made_is_clean_and_typed(project, made):
     ours = [
         path.removeprefix("spark/").removesuffix(".py").replace("/", ".") for path in python if path.startswith("spark")
     ]
-    # The cache of the project's own run: pyspark alone would take half a minute.
+    # The cache of the project's own run: a first run takes half a minute.
     cache = f"--cache-dir={PROJECT / '.mypy_cache'}"
     run(project, "mypy", cache, *(arg for module in ours for arg in ("-m", module)))
 
