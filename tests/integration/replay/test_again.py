@@ -8,7 +8,7 @@ from tests import races
 from lockstep.ingest import ledger
 from lockstep.replay.digest import digest
 
-REPLAYS, RACES = 3, 2
+REPLAYS, RACES = 2, 1
 
 
 def test_replays_of_random_intervals_leave_identical_digests(spark, settings, stream, view, shop, batch, asked, redone):
