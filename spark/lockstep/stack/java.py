@@ -28,8 +28,10 @@ SPARK_OPENS = (
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.noUnsafe=false",
 )
-# Four times the JVM's own thresholds: Catalyst's code is wide and seldom hot, and a fresh server gave 36 % of its CPU to C2.
-LATE_C2 = (
+# C2 at four times the JVM's own thresholds: Catalyst's code is wide and seldom hot, and a fresh server gave 36 % of its CPU
+# to C2. Compiled code fills the JVM's own 240 MB after ten minutes of many queries, and is dropped and compiled again then.
+COMPILERS = (
+    "-XX:ReservedCodeCacheSize=480m",
     "-XX:Tier4InvocationThreshold=20000",
     "-XX:Tier4MinInvocationThreshold=2400",
     "-XX:Tier4CompileThreshold=60000",

@@ -9,7 +9,7 @@ from lockstep.client import session
 from lockstep.settings import LOOPBACK, PROJECT, Settings
 from lockstep.stack import jars, lease, net
 from lockstep.stack.errors import Unhealthy
-from lockstep.stack.java import LATE_C2, SPARK_OPENS, find_java
+from lockstep.stack.java import COMPILERS, SPARK_OPENS, find_java
 from lockstep.stack.parts import Launch, Part, run_dir
 
 _INFRA = PROJECT / "infra" / "spark"
@@ -93,7 +93,7 @@ def launch(settings: Settings) -> Launch:
     java = find_java()
     home = jars.spark_home()
     ours = jars.classpath(settings, "spark")
-    argv = [str(java.executable), f"-Xmx{settings.spark_memory}", "-XX:+UseParallelGC", *LATE_C2, *SPARK_OPENS]
+    argv = [str(java.executable), f"-Xmx{settings.spark_memory}", "-XX:+UseParallelGC", *COMPILERS, *SPARK_OPENS]
     argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={settings.home / 'tmp' / 'java'}"]
     argv += [LOGGING]
     argv += ["-cp", ":".join(map(str, [f"{home}/jars/*", *ours])), "org.apache.spark.deploy.SparkSubmit"]
