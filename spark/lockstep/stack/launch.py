@@ -51,9 +51,13 @@ def end_remains(name: str) -> None:
     Airflow's workers have inherited their scheduler's connections: while one of them lives, PostgreSQL takes the killed
     scheduler's transaction for an open one, and nobody else comes to the rows that it has locked.
     """
-    if os.environ.get("SUPERVISOR_PROCESS_NAME") != name:
-        return
-    own = {f"{key}={os.environ[key]}".encode() for key in _SUPERVISED}
+    if os.environ.get("SUPERVISOR_PROCESS_NAME") == name:
+        end_all(os.environ["SUPERVISOR_SERVER_URL"], name)
+
+
+def end_all(server: str, name: str) -> None:
+    """Kill all that this supervisor's part has started, but this very process. A task's process leads a group of its own."""
+    own = {f"{key}={value}".encode() for key, value in zip(_SUPERVISED, (server, name), strict=True)}
     # Not through psutil, which reads to the first empty variable: a process that has changed its title begins with such.
     for file in Path("/proc").glob("[0-9]*/environ"):
         pid = int(file.parent.name)

@@ -13,6 +13,7 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not
 from lockstep.settings import Settings
 from lockstep.stack import doctor, postgres, secrets
 from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack.launch import end_all
 from lockstep.stack.parts import Part, log_file
 from lockstep.stack.registry import PARTS, select
 from lockstep.stack.supervisor import Process, Supervisor
@@ -99,8 +100,9 @@ class Stack:
             shutil.rmtree(directory, ignore_errors=True)
 
     def stop(self, name: str) -> None:
-        """Stop one part, and wait for its end."""
+        """Stop one part, and what it has started; wait for its end."""
         self.supervisor.stop(name)
+        end_all(self.supervisor.url, name)
 
     def health(self, names: list[str] | None = None) -> dict[str, Health]:
         """Ask every part (or these alone) how it is, all at once; steps that are no processes are left out."""
@@ -135,7 +137,7 @@ class Stack:
 
     def _bring_down(self, part: Part, waiting: list[Future[None]], say: Say) -> None:
         wait(waiting)
-        self.supervisor.stop(part.name)
+        self.stop(part.name)
         say(f"{part.name}: stopped")
 
     def _bring_up(self, part: Part, waiting: list[Future[None]], given_up: Event, began: float, say: Say) -> None:

@@ -52,6 +52,11 @@ class Supervisor:
         name = hashlib.sha256(str(self.settings.home).encode()).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"lockstep-{os.getuid()}-{name}" / "s.sock"
 
+    @property
+    def url(self) -> str:
+        """How its processes know it: their ``SUPERVISOR_SERVER_URL``."""
+        return f"unix://{self.socket}"
+
     def ensure(self, parts: list[Part]) -> None:
         """Have a supervisor that knows these parts.
 
@@ -139,7 +144,7 @@ class Supervisor:
 
     def _call(self, method: str, *arguments: object) -> Any:
         # A proxy for each call: its connection is not made for several threads.
-        transport = SupervisorTransport(None, None, f"unix://{self.socket}")
+        transport = SupervisorTransport(None, None, self.url)
         try:
             return getattr(ServerProxy("http://localhost", transport=transport).supervisor, method)(*arguments)
         finally:
