@@ -1,11 +1,10 @@
 """A stack of PostgreSQL alone: quick enough to be stopped, started and removed."""
 
-import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,13 +56,13 @@ def lockstep(*arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_down_loses_nothing_and_leaves_no_process_and_reset_removes_everything(stack: Stack) -> None:
+def test_down_loses_nothing_and_leaves_no_process_and_reset_removes_everything(
+    stack: Stack, sleeper: Callable[[str, str], "subprocess.Popen[bytes]"]
+) -> None:
     stack.up(["postgres"], quiet)
     with postgres.connected(stack.settings, "shop") as database, database.cursor() as cursor:
         cursor.execute("CREATE TABLE kept AS SELECT 42 AS answer")
-    # As a task of Airflow is: in a process group of its own, which the supervisor's signals do not reach.
-    supervised = {"SUPERVISOR_SERVER_URL": stack.supervisor.url, "SUPERVISOR_PROCESS_NAME": "postgres"}
-    task = subprocess.Popen(["sleep", "600"], env=os.environ | supervised, start_new_session=True)
+    task = sleeper(stack.supervisor.url, "postgres")
     lockstep("down")
     assert task.wait(10) == -signal.SIGKILL
     assert not stack.supervisor.running()

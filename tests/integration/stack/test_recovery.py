@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -67,25 +67,18 @@ def topics(settings: Settings) -> set[str]:
     return set(AdminClient(confluent_config(settings)).list_topics(timeout=30).topics)
 
 
-def test_what_a_killed_part_has_left_behind_is_ended_before_it_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sleeper(server: str, part: str) -> subprocess.Popen[bytes]:
-        supervised = {"SUPERVISOR_SERVER_URL": server, "SUPERVISOR_PROCESS_NAME": part}
-        return subprocess.Popen(["sleep", "600"], env=os.environ | supervised)
-
+def test_what_a_killed_part_has_left_behind_is_ended_before_it_starts_again(
+    monkeypatch: pytest.MonkeyPatch, sleeper: Callable[[str, str], "subprocess.Popen[bytes]"]
+) -> None:
     monkeypatch.setenv("SUPERVISOR_SERVER_URL", "unix:///mine")
     monkeypatch.setenv("SUPERVISOR_PROCESS_NAME", "airflow-scheduler")
     left = sleeper("unix:///mine", "airflow-scheduler")
     others = [sleeper("unix:///mine", "spark"), sleeper("unix:///another", "airflow-scheduler")]
-    try:
-        launch.end_remains("spark")
-        assert left.poll() is None, "this process is not that part"
-        launch.end_remains("airflow-scheduler")
-        assert left.wait(10) == -signal.SIGKILL
-        assert [other.poll() for other in others] == [None, None]
-    finally:
-        for process in (left, *others):
-            process.kill()
-            process.wait()
+    launch.end_remains("spark")
+    assert left.poll() is None, "this process is not that part"
+    launch.end_remains("airflow-scheduler")
+    assert left.wait(10) == -signal.SIGKILL
+    assert [other.poll() for other in others] == [None, None]
 
 
 def test_a_second_spark_server_on_the_lake_is_refused_by_name(stack: Stack, tmp_path: Path) -> None:
