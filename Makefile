@@ -36,12 +36,12 @@ down: $(VENV)/.installed ## Stop the stack; nothing is lost
 .PHONY: test
 test: setup ## Lint, types, and all tests but soak and browser
 	@$(MAKE) --jobs 2 --output-sync lint test-fast
-	$(PYTEST) tests/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder
+	$(PYTEST) tests/integration tests/shop/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder
 	$(PYTEST) tests/e2e
 
 .PHONY: test-fast
 test-fast: setup ## Unit and contract tests, under a minute
-	$(PYTEST) tests/unit tests/contract --numprocesses 2
+	$(PYTEST) tests/unit tests/contract tests/shop/unit tests/shop/contract --numprocesses 2
 
 .PHONY: soak
 soak: setup ## The long fault and load runs, at most an hour each

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from lockstep import settings
 from lockstep.definition import Event
-from lockstep.views.page_views_enriched import VIEW
+from shop.views.page_views_enriched import VIEW
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR, CACHED_FOR = 3600.0, 300.0

@@ -22,7 +22,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep import lake, settings
 from lockstep.contracts import CONTRACTS
-from lockstep.kafka import confluent_config, ensure_topics
+from lockstep.kafka_clients import confluent_config, ensure_topics
 
 TABLE = "live.page_views_per_minute"
 TOPIC = CONTRACTS["page_views"].topic

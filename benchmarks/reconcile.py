@@ -22,17 +22,16 @@ from typing import Any
 import psutil
 from confluent_kafka import Producer
 
-from lockstep import settings
+from lockstep import service, settings
 from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
+from lockstep.definition.registry import VIEWS
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka import confluent_config, ensure_topics
-from lockstep.live import query
+from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
-from lockstep.session import connect
-from lockstep.views import VIEWS
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PAGES = [f"/product/{n}" for n in range(50)]
@@ -83,7 +82,7 @@ def send(config: settings.Settings, contract: Contract, begin: datetime, minutes
 def follow(config: settings.Settings, view: View) -> None:
     """Let live take all that there is, and stop it."""
     with connect(config, "live") as own:
-        running = query.start(own, config, view)
+        running = service.start(own, config, view)
         running.processAllAvailable()
         running.stop()
 

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from lockstep import settings
-from lockstep.client import session
+from lockstep.session import session
 from lockstep.settings import Settings
 from lockstep.stack import net, spark_server
 from lockstep.stack.errors import Unhealthy

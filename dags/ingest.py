@@ -26,16 +26,16 @@ from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
 def ingest():
     @task
     def take(kind: str, run_id: str) -> dict[str, int]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return steps.ingest(kind, run_id)
+        return tasks.ingest(kind, run_id)
 
     @task(outlets=[Asset(BRONZE)], trigger_rule=TriggerRule.ALL_DONE)
     def landed() -> list[str]:
-        from lockstep import steps
+        from lockstep import tasks
 
         # Not what the tasks before have taken: a task that died with its work done is run again, and takes nothing.
-        if not (streams := steps.unrefined()):
+        if not (streams := tasks.unrefined()):
             raise AirflowSkipException("Silver has all that bronze has")
         return streams
 

@@ -20,9 +20,9 @@ from lockstep.orchestration import BACKFILL_POOL, defaults
 def maintain():
     @task(task_id="maintain")
     def tidy(run_id: str) -> list[str]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return steps.maintain(run_id)
+        return tasks.maintain(run_id)
 
     tidy()
 

@@ -24,15 +24,15 @@ from lockstep.orchestration import GOLD, LIVE_POOL, defaults
 def reconcile():
     @task
     def gate_gold(run_id: str) -> dict[str, int]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return steps.gate("gold", run_id)
+        return tasks.gate("gold", run_id)
 
     @task(task_id="reconcile")
     def compare(run_id: str) -> dict[str, str]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return steps.reconcile(run_id)
+        return tasks.reconcile(run_id)
 
     gate_gold()
     compare()

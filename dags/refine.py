@@ -28,27 +28,27 @@ from lockstep.orchestration import BRONZE, GOLD, LIVE_POOL, defaults
 def refine():
     @task
     def silver(run_id: str) -> dict[str, int]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return steps.refine(run_id)
+        return tasks.refine(run_id)
 
     @task(trigger_rule=TriggerRule.ALL_DONE)
     def gate_silver(run_id: str) -> dict[str, int]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return steps.gate("silver", run_id)
+        return tasks.gate("silver", run_id)
 
     @task(trigger_rule=TriggerRule.ALL_DONE)
     def gold(run_id: str) -> dict[str, int]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return steps.roll_up(run_id)
+        return tasks.roll_up(run_id)
 
     @task(trigger_rule=TriggerRule.ALL_DONE, outlets=[Asset(GOLD)])
     def gate_gold(run_id: str) -> dict[str, int]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        checks = steps.gate("gold", run_id)
+        checks = tasks.gate("gold", run_id)
         if not checks:
             raise AirflowSkipException("Nothing new in gold")
         return checks

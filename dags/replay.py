@@ -7,7 +7,6 @@ What to redo is given in one way: `from` and `to` (event time, UTC), `offsets` o
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
@@ -16,9 +15,10 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from lockstep.contracts import CONTRACTS
 from lockstep.orchestration import BACKFILL_POOL, defaults
+from lockstep.project import module_names
 
-# Every view has a suite of its name, and unlike the views themselves its name costs no import of Spark.
-VIEWS = sorted(suite.stem for suite in (Path(__file__).parents[1] / "expectations" / "gold").glob("*.json"))
+# The names of their modules: to import the views themselves would import Spark.
+VIEWS = module_names("views")
 LAYERS = ["bronze", "silver", "gold"]
 PROMOTE, DISCARD = "Promote", "Discard"
 NAME = "^[a-z][a-z0-9_.]*$"
@@ -139,21 +139,21 @@ def person(dag_run: Any) -> str:
 def replay():
     @task
     def plan(run_id: str, params: Mapping[str, Any], dag_run: Any = None) -> str:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return refusing(steps.replay_plan, dict(params), run_id, person(dag_run))
+        return refusing(tasks.replay_plan, dict(params), run_id, person(dag_run))
 
     @task
     def shadow(replay_id: str, run_id: str) -> dict[str, Any]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return refusing(steps.replay_shadow, replay_id, run_id)
+        return refusing(tasks.replay_shadow, replay_id, run_id)
 
     @task
     def diff(replay_id: str, run_id: str) -> str:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return refusing(steps.replay_diff, replay_id, run_id)
+        return refusing(tasks.replay_diff, replay_id, run_id)
 
     @task.branch
     def who_decides(params: Mapping[str, Any]) -> str | None:
@@ -161,31 +161,31 @@ def replay():
 
     @task
     def by_rule(replay_id: str, run_id: str) -> None:
-        from lockstep import steps
+        from lockstep import tasks
 
-        refusing(steps.replay_approve, replay_id, run_id, "rule")
+        refusing(tasks.replay_approve, replay_id, run_id, "rule")
 
     @task.branch
     def answer(replay_id: str, answered: Mapping[str, Any], run_id: str) -> str:
-        from lockstep import steps
+        from lockstep import tasks
 
         if answered["chosen_options"] != [PROMOTE]:
             return "discard"
         by = (answered.get("responded_by_user") or {}).get("name") or "airflow"
-        refusing(steps.replay_approve, replay_id, run_id, by)
+        refusing(tasks.replay_approve, replay_id, run_id, by)
         return "promote"
 
     @task(trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
     def promote(replay_id: str, run_id: str) -> dict[str, int]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return refusing(steps.replay_promote, replay_id, run_id)
+        return refusing(tasks.replay_promote, replay_id, run_id)
 
     @task
     def discard(replay_id: str, run_id: str) -> None:
-        from lockstep import steps
+        from lockstep import tasks
 
-        refusing(steps.replay_discard, replay_id, run_id)
+        refusing(tasks.replay_discard, replay_id, run_id)
 
     planned = plan()
     found = diff(planned)
@@ -223,9 +223,9 @@ def replay():
 def replay_undo():
     @task
     def undo(run_id: str, params: Mapping[str, Any], dag_run: Any = None) -> dict[str, Any]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return refusing(steps.replay_undo, params["replay"], run_id, person(dag_run))
+        return refusing(tasks.replay_undo, params["replay"], run_id, person(dag_run))
 
     undo()
 

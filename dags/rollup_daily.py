@@ -24,9 +24,9 @@ from lockstep.orchestration import BACKFILL_POOL, defaults
 def rollup_daily():
     @task
     def rebuild_day(run_id: str, data_interval_start: datetime, data_interval_end: datetime) -> list[str]:
-        from lockstep import steps
+        from lockstep import tasks
 
-        return steps.rebuild_day(data_interval_start, data_interval_end, run_id)
+        return tasks.rebuild_day(data_interval_start, data_interval_end, run_id)
 
     rebuild_day()
 

@@ -29,8 +29,8 @@ from lockstep import settings
 from lockstep.contracts import CONTRACTS
 from lockstep.errors import LockstepError
 from lockstep.ingest.source import read_stream
-from lockstep.kafka import confluent_config, ensure_topics
-from lockstep.session import connect
+from lockstep.kafka_clients import confluent_config, ensure_topics
+from lockstep.catalog import connect
 from lockstep.settings import Settings
 
 PER_SECOND = 10

@@ -15,10 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lockstep.control import lease
+from lockstep import ledger
+from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
-from lockstep.ingest import ledger
-from lockstep.settings import PROJECT
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-DBT = PROJECT / "dbt"
-SOURCES = ("silver.orders", "silver.order_lines")
 _MARTS = (
     "--select",
     "path:models/marts",
@@ -58,20 +55,20 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
         ValueError: the interval is empty, or its ends are not midnights in UTC.
     """
     first, last = whole_days(start, end)
-    record = {
+    record: dict[str, Any] = {
         "writer": "dbt",
         "run_id": run_id,
         "code_version": code_version(),
         "interval": [first, last],
-        "sources": {table: _version(settings, table) for table in SOURCES},
     }
     with _dbt_on(spark, settings):
         digest = project_digest(settings)
         manifest = _manifest(settings, digest)
         _ensure_views(spark, settings, manifest, digest)
+        record["sources"] = {table: _version(settings, table) for table in sources(manifest)}
         spark.conf.set(_USER_METADATA, json.dumps(record, sort_keys=True))
         try:
-            return _run(manifest, "build", *_MARTS, "--event-time-start", first, "--event-time-end", last)
+            return _run(settings, manifest, "build", *_MARTS, "--event-time-start", first, "--event-time-end", last)
         finally:
             spark.conf.unset(_USER_METADATA)
 
@@ -86,7 +83,7 @@ def unit_tests(spark: "SparkSession", settings: "Settings") -> list[str]:
         digest = project_digest(settings)
         manifest = _manifest(settings, digest)
         _ensure_views(spark, settings, manifest, digest)
-        return _run(manifest, "test", "--select", "test_type:unit")
+        return _run(settings, manifest, "test", "--select", "test_type:unit")
 
 
 def whole_days(start: datetime, end: datetime) -> tuple[str, str]:
@@ -102,11 +99,23 @@ def _version(settings: "Settings", table: str) -> int | None:
     return newest.version if newest else None
 
 
+def directory(settings: "Settings") -> Path:
+    """The project's dbt project."""
+    return settings.project / "dbt"
+
+
+def sources(manifest: "Manifest") -> list[str]:
+    """The tables (``layer.name``) that the models of the dbt project read, sorted."""
+    read = {name for node in manifest.nodes.values() for name in getattr(node.depends_on, "nodes", ())}
+    return sorted(f"{s.source_name}.{s.name}" for unique_id, s in manifest.sources.items() if unique_id in read)
+
+
 def project_digest(settings: "Settings") -> str:
     """16 hex digits that change with any file of the dbt project, and with the lake that it writes to."""
     digest = hashlib.sha256(settings.lake.encode())
-    for file in sorted(f for f in DBT.rglob("*") if f.suffix in {".sql", ".yml"}):
-        digest.update(str(file.relative_to(DBT)).encode() + file.read_bytes())
+    root = directory(settings)
+    for file in sorted(f for f in root.rglob("*") if f.suffix in {".sql", ".yml"}):
+        digest.update(str(file.relative_to(root)).encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -140,9 +149,9 @@ def _manifest(settings: "Settings", digest: str) -> "Manifest":
     file = settings.home / "dbt" / f"{digest}.msgpack"
     if file.exists():
         return Manifest.from_msgpack(file.read_bytes(), decoder=extended_mashumuro_decoder)
-    result = _dbt(dbtRunner(), "parse")
+    result = _dbt(settings, dbtRunner(), "parse")
     if not isinstance(result.result, Manifest):
-        raise MartsFailed(f"The dbt project in {DBT.relative_to(PROJECT)}/ cannot be parsed: {result.exception}")
+        raise MartsFailed(f"The dbt project in {directory(settings)} cannot be parsed: {result.exception}")
     _write(file, result.result.to_msgpack(extended_mashumaro_encoder))
     return result.result
 
@@ -153,6 +162,9 @@ def _ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manife
     models = (node for node in manifest.nodes.values() if node.resource_type.value == "model")
     views = [model.name for model in models if model.config.materialized == "view"]
 
+    if not views:
+        return
+
     def current() -> bool:
         # A catalog is lost as a whole, so one view stands for all.
         return marker.exists() and spark.catalog.tableExists(f"staging.{views[0]}")
@@ -161,14 +173,14 @@ def _ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manife
         return
     with lease(settings, "staging", "dbt"):
         if not current():
-            _run(manifest, "run", "--select", "path:models/staging", "path:models/intermediate")
+            _run(settings, manifest, "run", "--select", "path:models/staging", "path:models/intermediate")
             _write(marker, b"")
 
 
-def _run(manifest: "Manifest", command: str, *options: str) -> list[str]:
+def _run(settings: "Settings", manifest: "Manifest", command: str, *options: str) -> list[str]:
     from dbt.cli.main import dbtRunner
 
-    result = _dbt(dbtRunner(manifest=manifest), command, *options)
+    result = _dbt(settings, dbtRunner(manifest=manifest), command, *options)
     results: Any = result.result or ()
     if not result.success:
         wrong = [f"{r.node.name}: {_first_lines(r.message)}" for r in results if r.status in ("error", "fail")]
@@ -176,12 +188,13 @@ def _run(manifest: "Manifest", command: str, *options: str) -> list[str]:
     return [r.node.name for r in results]
 
 
-def _dbt(runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
+def _dbt(settings: "Settings", runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
     from dbt.adapters.factory import reset_adapters
 
     # Tasks run side by side, and dbt writes what it compiled: the directory is this call's own.
     with tempfile.TemporaryDirectory(prefix="lockstep-dbt-") as target:
-        paths = {"--project-dir": str(DBT), "--profiles-dir": str(DBT), "--target-path": target, "--log-path": target}
+        root = str(directory(settings))
+        paths = {"--project-dir": root, "--profiles-dir": root, "--target-path": target, "--log-path": target}
         where = [part for pair in paths.items() for part in pair]
         quiet = ("--quiet", "--no-partial-parse", "--no-write-json", "--cache-selected-only")
         try:

@@ -5,7 +5,7 @@ from importlib import import_module
 MODULES = (
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.functions",
-    "lockstep.steps",
+    "lockstep.tasks",
     "lockstep.ingest.bronze",
     "lockstep.refine.silver",
     "lockstep.batch.rollup",

@@ -4,10 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-from lockstep import lake
-from lockstep.client import session
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,9 +12,20 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
+def open_session(remote: str) -> Any:
+    """Open a session on the server, which whoever opened it stops: the garbage collector does not."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    # It closes the client, whenever the garbage collector comes by, and there waits for threads that wait for a lock of the very
+    # call that was interrupted: a process that never ends.
+    setattr(ConnectSession, "__del__", lambda _: None)  # noqa: B010
+    return SparkSession.builder.remote(remote).create()
+
+
 @contextmanager
 def connect(settings: "Settings", name: str, session_id: str | None = None) -> "Iterator[SparkSession]":
-    """Open a session of its own on the server, in UTC and with the lake's tables in its catalog, and close it at the end.
+    """Open a session of its own on the server, in UTC, and close it at the end.
 
     A session carries the transaction id of the MERGE that it runs, so it belongs to one writer and one thread.
 
@@ -31,12 +39,8 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
     remote = f"{settings.spark_remote}/;user_id={name}"
     if session_id:
         remote += f";session_id={session_id}"
-    spark = session(remote)
+    spark = open_session(remote)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    if not lake.registered(spark):
-        from lockstep.catalog import derive
-
-        derive(spark, settings)
     try:
         yield spark
     finally:

@@ -1,17 +1,39 @@
-"""The one typed settings object, read from ``LOCKSTEP_*`` variables, ``.env`` and the generated secrets.
+"""The one typed settings object. It is read from ``LOCKSTEP_*`` variables, ``.env``, the generated secrets and the project.
 
 Every address, port, path and limit lives here; nothing else reads the environment.
 """
 
+import os
+import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 from pydantic import Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    PyprojectTomlConfigSettingsSource,
+    SettingsConfigDict,
+)
 
-PROJECT = Path(__file__).resolve().parents[2]
 LOOPBACK = "127.0.0.1"
+
+
+def _nearest_project() -> Path:
+    """The project of ``LOCKSTEP_PROJECT``, else of the working directory, else the checkout that this file is in.
+
+    As dbt does, parent directories are searched too. Without any project, it is the working directory.
+    """
+    if named := os.environ.get("LOCKSTEP_PROJECT"):
+        return Path(named).expanduser().absolute()
+    here = Path.cwd()
+    for directory in (here, *here.parents, *Path(__file__).resolve().parents):
+        file = directory / "pyproject.toml"
+        if file.is_file() and "lockstep" in tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}):
+            return directory
+    return here
 
 
 class Settings(BaseSettings):
@@ -20,9 +42,13 @@ class Settings(BaseSettings):
     Durations are seconds, sizes are as their names say. Paths are made absolute. Secrets never print.
     """
 
-    model_config = SettingsConfigDict(env_prefix="LOCKSTEP_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="LOCKSTEP_", extra="ignore", frozen=True, pyproject_toml_table_header=("tool", "lockstep")
+    )
 
-    home: Path = Field(PROJECT / ".lockstep", description="data, logs and run files of the embedded stack")
+    project: Path = Field(default_factory=_nearest_project, description="contracts, views, suites and dbt models")
+    package: str = Field("", description="the project's Python package below spark/; also its source database's name")
+    home: Path = Field(Path(), description="data, logs and run files of the stack; default <project>/.lockstep")
     cache: Path = Field(Path("~/.cache/lockstep"), description="downloaded jars, shared by all checkouts")
     ivy_settings: Path | None = Field(None, description="an ivysettings.xml that names a mirror")
 
@@ -54,7 +80,7 @@ class Settings(BaseSettings):
     kafka_memory: str = "512m"
     connect_memory: str = "512m"
 
-    views: str = Field("page_views_per_minute", description="the views that run, comma-separated, or: all")
+    views: str = Field("all", description="the views that run, comma-separated, or: all")
     max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a backlog drains in steps")
     retain_hours: int = Field(168, ge=168, description="how long a removed file stays for readers of old versions")
 
@@ -75,16 +101,32 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _absolute(cls, values: dict[str, object]) -> dict[str, object]:
-        for name in ("home", "cache", "ivy_settings", "kafka_config"):
+        for name in ("project", "home", "cache", "ivy_settings", "kafka_config"):
             if values.get(name):
                 values[name] = Path(str(values[name])).expanduser().absolute()
         return values
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments win, then variables, then ``.env`` and secrets, and last the project's ``[tool.lockstep]``."""
+        given = init_settings.init_kwargs if isinstance(init_settings, InitSettingsSource) else {}
+        file = Path(given.get("project") or _nearest_project()) / "pyproject.toml"
+        return init_settings, env_settings, dotenv_settings, PyprojectTomlConfigSettingsSource(settings_cls, file)
+
     @model_validator(mode="after")
     def _defaults(self) -> Self:
+        home = self.home if self.home != Path() else self.project / ".lockstep"
         derived = {
+            "home": home,
             "cache": self.cache.expanduser(),
-            "lake": self.lake or str(self.home / "lake"),
+            "lake": self.lake or str(home / "lake"),
             "kafka": self.kafka or f"{LOOPBACK}:{self.kafka_port}",
             "spark_remote": self.spark_remote or f"sc://{LOOPBACK}:{self.spark_port}",
             "connect_url": (self.connect_url or f"http://{LOOPBACK}:{self.connect_port}").rstrip("/"),
@@ -100,7 +142,7 @@ class Settings(BaseSettings):
         return self.home / "secrets.env"
 
     def dsn(self, database: str) -> str:
-        """A libpq connection string for ``shop`` (source), ``lockstep`` (control) or ``airflow`` (metadata)."""
+        """A libpq connection string for a database: the source (``package``), ``lockstep`` (control), ``airflow`` (metadata)."""
         return (
             f"host={self.postgres_host} port={self.postgres_port} dbname={database} "
             f"user={self.postgres_user} password={self.postgres_password.get_secret_value()}"
@@ -109,6 +151,6 @@ class Settings(BaseSettings):
 
 def load() -> Settings:
     """Read the settings: variables first, then ``.env`` of the project, then the generated secrets of that home."""
-    env_file = PROJECT / ".env"
+    env_file = _nearest_project() / ".env"
     home = Settings(_env_file=env_file).home  # type: ignore[call-arg]
     return Settings(_env_file=(home / "secrets.env", env_file))  # type: ignore[call-arg]

@@ -1,58 +1,18 @@
-"""Which code wrote a row: the release and a digest of the package's own sources; and which definition, of a view's alone."""
+"""Which code wrote a row: the release, and a digest of the sources of the platform and of the project."""
 
 import hashlib
-import inspect
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from lockstep import __version__
-
-if TYPE_CHECKING:
-    from lockstep.definition import View
-
-# Beside the view's own module, what decides how its rows come out, in either layer.
-_MACHINERY = ("definition/*.py", "refine/parse.py", "refine/tokens.py", "batch/compute.py", "live/machine.py")
+from lockstep import __version__, project
 
 
 @cache
 def code_version() -> str:
-    """``<release>+<12 hex digits of the SHA-256 over the package's .py files>``; the same wherever the same code runs."""
-    root = Path(__file__).parent
+    """``<release>+<12 hex digits of a SHA-256 over the .py files>``; the same wherever the same code runs."""
     digest = hashlib.sha256()
-    for source in sorted(root.rglob("*.py")):
-        digest.update(str(source.relative_to(root)).encode())
-        digest.update(source.read_bytes())
+    for root in (Path(__file__).parent, project.folder(".")):
+        for source in sorted(root.rglob("*.py")):
+            digest.update(str(source.relative_to(root)).encode())
+            digest.update(source.read_bytes())
     return f"{__version__}+{digest.hexdigest()[:12]}"
-
-
-def definition_version(view: "View") -> str:
-    """12 hex digits over all that decides what the view's rows say: two that differ may give different rows.
-
-    These are its declared values, the source of the modules that its functions are from, its streams' contracts, and the
-    machinery that runs it. Its name is not among them.
-    """
-    from lockstep.contracts import CONTRACTS
-
-    digest = hashlib.sha256(_machinery())
-    for one in fields(view):
-        if one.name != "name":
-            digest.update(_of_value(getattr(view, one.name)))
-    for stream in view.streams:
-        digest.update(repr(CONTRACTS[stream]).encode())
-    return digest.hexdigest()[:12]
-
-
-@cache
-def _machinery() -> bytes:
-    root = Path(__file__).parent
-    return b"".join(source.read_bytes() for pattern in _MACHINERY for source in sorted(root.glob(pattern)))
-
-
-def _of_value(value: Any) -> bytes:
-    if not inspect.isfunction(value):
-        return repr(value).encode()
-    code, file = value.__code__, Path(value.__code__.co_filename)
-    source = file.read_bytes() if file.is_file() else code.co_code
-    return f"{value.__qualname__}:{code.co_firstlineno}".encode() + source

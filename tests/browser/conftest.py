@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
+from tests.support.paths import CHECKOUT
 
 from lockstep import settings as configuration
-from lockstep.settings import PROJECT, Settings
+from lockstep.settings import Settings
 
 CHROMIUM = "/usr/bin/chromium"
 # Without these, Chromium asks for its maker's hosts at every start.
@@ -23,7 +24,7 @@ def settings() -> Settings:
 @pytest.fixture(scope="session")
 def pictures() -> Path:
     """Where the pictures go that a person then looks at."""
-    directory = PROJECT / "artifacts" / "browser"
+    directory = CHECKOUT / "artifacts" / "browser"
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 

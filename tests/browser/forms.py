@@ -6,7 +6,7 @@ from datetime import datetime
 from playwright.sync_api import Locator, Page, expect
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from lockstep.airflow import Airflow, Run, connected
+from lockstep.airflow_api import Airflow, Run, connected
 from lockstep.settings import Settings
 
 MINUTES_FOR_A_RUN = 10

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from lockstep.airflow import connected
+from lockstep.airflow_api import connected
 
 DAGS = ("ingest", "refine", "reconcile", "rollup_daily", "maintain", "replay", "replay_undo", "checkpoints")
 

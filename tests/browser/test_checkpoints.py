@@ -6,8 +6,8 @@ from playwright.sync_api import expect
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tests.browser.forms import Form, ended, show
 
-from lockstep.checkpoints import generations, savepoints
-from lockstep.live import progress
+from lockstep.checkpoints import savepoints
+from lockstep.live import generations, progress
 
 VIEW = "page_views_per_minute"
 

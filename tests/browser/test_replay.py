@@ -6,11 +6,10 @@ from playwright.sync_api import expect
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tests.browser.forms import MINUTES_FOR_A_RUN, Form, ended, show
 
-from lockstep import lake
-from lockstep.airflow import USER
-from lockstep.ingest import ledger
+from lockstep import lake, ledger
+from lockstep.airflow_api import USER
+from lockstep.catalog import connect
 from lockstep.replay.record import Replay, replays
-from lockstep.session import connect
 
 VIEW = "page_views_per_minute"
 NOON = datetime(2026, 11, 10, 12, tzinfo=UTC)

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
-from tests.ports import SHORT_LIVED, own_ports
+from tests.support.ports import SHORT_LIVED, own_ports
 
+from lockstep import ledger
 from lockstep import settings as configuration
-from lockstep.demo.run import Demo
-from lockstep.ingest import ledger
 from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
 from lockstep.status.model import Status
+from shop.demo.run import Demo
 
 DAYS = 3
 

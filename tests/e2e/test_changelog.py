@@ -7,11 +7,11 @@ import psycopg2
 from kafka import TopicPartition
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka import consumer
+from lockstep.kafka_clients import consumer
 from lockstep.refine.silver import refine
-from lockstep.session import connect
 
 USERS = CONTRACTS["users"]
 ALICE = "golden-123"

@@ -7,17 +7,16 @@ from datetime import UTC
 import pandas as pd
 import pytest
 from deltalake import DeltaTable
-from tests.e2e import oracle
 from tests.e2e.conftest import DAYS
+from tests.support import retail_oracle
+from tests.support.paths import CHECKOUT
 
-from lockstep import lake
-from lockstep.airflow import connected
+from lockstep import lake, ledger
+from lockstep.airflow_api import connected
 from lockstep.contracts import CONTRACTS
-from lockstep.ingest import ledger
-from lockstep.settings import PROJECT
 from lockstep.stack.parts import environment
 
-PARQUET = PROJECT / "spark" / "lockstep" / "simulate" / "data" / "online_retail.parquet"
+PARQUET = CHECKOUT / "spark" / "shop" / "simulate" / "data" / "online_retail.parquet"
 
 
 def table(demo, name: str) -> pd.DataFrame:
@@ -41,7 +40,7 @@ def test_every_part_is_healthy_and_the_status_says_that_all_is_right(demo):
 def test_what_the_broker_acknowledged_is_in_bronze_once_offset_by_offset(demo):
     for contract in CONTRACTS.values():
         if contract.kind == "events":
-            sent = {(r["partition"], r["offset"]) for r in oracle.records(demo.settings.home, contract.topic)}
+            sent = {(r["partition"], r["offset"]) for r in retail_oracle.records(demo.settings.home, contract.topic)}
             stored = table(demo, f"bronze.{contract.name}")
             found = list(zip(stored["partition"], stored["offset"], strict=True))
             assert len(found) == len(set(found)), f"{contract.name} has an offset twice"
@@ -63,7 +62,7 @@ def test_the_sums_add_up_for_every_stream_and_view(demo):
 
 
 def test_page_views_per_minute_is_what_the_oracle_counts_in_both_layers(demo):
-    views, fates = oracle.page_views(demo.settings.home)
+    views, fates = retail_oracle.page_views(demo.settings.home)
     for layer in ("gold", "live"):
         rows = table(demo, f"{layer}.page_views_per_minute")
         starts = pd.to_datetime(rows["window_start"], utc=True)
@@ -76,13 +75,13 @@ def test_page_views_per_minute_is_what_the_oracle_counts_in_both_layers(demo):
 
 
 def test_poison_and_late_events_were_really_there(demo):
-    _, fates = oracle.page_views(demo.settings.home)
+    _, fates = retail_oracle.page_views(demo.settings.home)
     assert min(fates["duplicates"], fates["ignored"], fates["control"]) > 0
     assert sum(s.quarantined for s in demo.status.streams) > 0
 
 
 def test_daily_orders_are_the_figures_of_the_original_file(demo):
-    expected = oracle.daily_orders(PARQUET, DAYS, demo.today.astimezone(UTC).date())
+    expected = retail_oracle.daily_orders(PARQUET, DAYS, demo.today.astimezone(UTC).date())
     found = table(demo, "marts.daily_orders").sort_values(["day", "country"], ignore_index=True)
     found["orders"] = found["orders"].astype(int)
     pd.testing.assert_frame_equal(found[expected.columns.tolist()], expected, check_dtype=False)

@@ -6,12 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lockstep.settings import PROJECT
+from tests.support.paths import CHECKOUT
+
 from lockstep.stack.parts import environment
 
 # The first is the test command itself; the second belongs to a shell, and is done by PATH here.
 NOT_RUN = {"make test", "source .venv/bin/activate"}
-README = (PROJECT / "README.md").read_text()
+README = (CHECKOUT / "README.md").read_text()
 
 
 def commands() -> list[str]:
@@ -28,11 +29,11 @@ def test_every_command_runs_on_the_demo_in_the_order_of_the_page(demo):
     for command in commands():
         # Only the Spark server of this stack may be killed, whatever else runs on the machine.
         mine = command.replace("-f connect_server.py", f"-f '{demo.settings.home}.*connect_server.py'")
-        done = subprocess.run(["bash", "-c", mine], cwd=PROJECT, env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(["bash", "-c", mine], cwd=CHECKOUT, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
 
 
 def test_every_link_and_picture_is_there():
     targets = re.findall(r"\]\((?!http)([^)]+)\)", README)
     assert targets
-    assert [target for target in targets if not (PROJECT / target).exists()] == []
+    assert [target for target in targets if not (CHECKOUT / target).exists()] == []

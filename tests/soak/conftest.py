@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import demo
 from tests.integration.conftest import shop, stream, view
-from tests.ports import started
+from tests.support.paths import CHECKOUT
+from tests.support.ports import started
 
-from lockstep.settings import PROJECT, Settings
+from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
 
 __all__ = ["demo", "shop", "stream", "view"]
@@ -18,7 +19,7 @@ __all__ = ["demo", "shop", "stream", "view"]
 @pytest.fixture(scope="session")
 def report() -> Iterator[Callable[[str], None]]:
     """Adds a line to ``artifacts/soak/<time>.md``."""
-    file = PROJECT / "artifacts" / "soak" / f"{datetime.now(UTC):%Y-%m-%dT%H%M}.md"
+    file = CHECKOUT / "artifacts" / "soak" / f"{datetime.now(UTC):%Y-%m-%dT%H%M}.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as lines:
         lines.write(

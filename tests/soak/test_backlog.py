@@ -9,14 +9,15 @@ from urllib.request import urlopen
 
 import psutil
 import pytest
-from tests.shop import Shop
+from tests.support.shop import Shop
 
+from lockstep import ledger
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
-from lockstep.ingest import ledger
-from lockstep.ingest.bronze import ingest, table_of
-from lockstep.kafka import ensure_topics
+from lockstep.definition.tables import bronze_of
+from lockstep.ingest.bronze import ingest
+from lockstep.kafka_clients import ensure_topics
 from lockstep.refine.silver import refine
-from lockstep.session import connect
 from lockstep.settings import LOOPBACK
 from lockstep.stack import spark_server
 
@@ -54,7 +55,7 @@ def test_memory_is_flat_however_long_the_backlog(stack, report):
             if done % (STEPS // 3) == 0:
                 used.append(_left(bounded))
     report(f"| | | nothing: a backlog of {STEPS * STEP:,} in {STEPS} steps | | {STEPS * STEP} | server {used} MB |")
-    assert ledger.latest(bounded, table_of(stream)).seq == STEPS
+    assert ledger.latest(bounded, bronze_of(stream)).seq == STEPS
     assert max(used) <= 1.1 * used[0], used
     assert max(process) <= spark_server.PART.megabytes, process
 

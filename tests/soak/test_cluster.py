@@ -17,19 +17,19 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tenacity import Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
-from tests.ports import free_ports
+from tests.support.ports import free_ports
 
 from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
 from lockstep.contracts import Contract
+from lockstep.definition import View
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
-from lockstep.session import connect
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import secrets
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.parts import inherited, log_file
 from lockstep.stack.registry import LAUNCHABLE
-from lockstep.views import View
 
 VIEWS_SENT = 300
 

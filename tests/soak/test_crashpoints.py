@@ -1,11 +1,11 @@
-"""Each crash point ten times, at a random pass and with random traffic."""
+"""Each failpoint ten times, at a random pass and with random traffic."""
 
 import os
 import random
 
 import pytest
 from tests.integration.crash.scenes import PLAYS, staged
-from tests.ports import SHORT_LIVED
+from tests.support.ports import SHORT_LIVED
 
 ROUNDS = int(os.environ.get("LOCKSTEP_SOAK_CRASHES", "10"))
 

@@ -9,18 +9,18 @@ from datetime import timedelta
 
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
-from tests.integration.views import town
-from tests.integration.views.conftest import life, rolled_up
-from tests.integration.views.layers import batch_and_live, by_batch, by_the_oracle
-from tests.ports import started
+from tests.shop.integration.views import town
+from tests.shop.integration.views.conftest import life, rolled_up
+from tests.shop.integration.views.layers import batch_and_live, by_batch, by_the_oracle
+from tests.support.ports import started
 
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
-from lockstep.kafka import ensure_topics
+from lockstep.definition.registry import VIEWS
+from lockstep.kafka_clients import ensure_topics
 from lockstep.live import progress
 from lockstep.reconcile.run import reconcile
-from lockstep.session import connect
 from lockstep.status.gather import gather_streams
-from lockstep.views import VIEWS
 
 SEEDS = int(os.environ.get("LOCKSTEP_SOAK_SEEDS", "3"))
 MINUTES = int(os.environ.get("LOCKSTEP_SOAK_MINUTES", "60"))

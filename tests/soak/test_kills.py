@@ -7,8 +7,8 @@ import time
 
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
-from tests.e2e import oracle
-from tests.shop import Shop
+from tests.support import retail_oracle
+from tests.support.shop import Shop
 
 from lockstep.contracts import CONTRACTS
 from lockstep.status.gather import gather
@@ -35,7 +35,7 @@ def test_the_sums_hold_after_every_kill(demo, report):
         demo.stack.wait_healthy(part)
         status = _settled(demo)
         stream = next(s for s in status.streams if s.name == "page_views")
-        fits = stream.bronze == len(oracle.records(demo.settings.home, "page_views")) + sent and stream.adds_up
+        fits = stream.bronze == len(retail_oracle.records(demo.settings.home, "page_views")) + sent and stream.adds_up
         took = time.monotonic() - killed_at
         report(f"| {round_number} | {seed} | {part} | {took:.0f} | {len(shop.acknowledged)} | {fits} |")
         assert fits, (seed, part, stream)

@@ -9,22 +9,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.sql import functions as F
-from tests import races
-from tests.shop import Shop
+from tests.support import races
+from tests.support.digest import digest
+from tests.support.shop import Shop
 
-from lockstep import lake
-from lockstep.batch.rollup import gold_of, roll_up
+from lockstep import lake, ledger
+from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
-from lockstep.ingest import ledger
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import Tables, gold_of
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka import ensure_topics
+from lockstep.kafka_clients import ensure_topics
 from lockstep.refine.silver import refine
-from lockstep.refine.tables import Tables
 from lockstep.replay import run
-from lockstep.replay.digest import digest
 from lockstep.replay.request import parse, readers
-from lockstep.session import connect
-from lockstep.views import VIEWS
 
 REPLAYS = int(os.environ.get("LOCKSTEP_SOAK_REPLAYS", "50"))
 RACES = int(os.environ.get("LOCKSTEP_SOAK_RACES", "20"))

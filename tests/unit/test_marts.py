@@ -25,12 +25,13 @@ def test_days_are_days_in_utc_wherever_the_caller_is() -> None:
         marts.whole_days(datetime(2026, 11, 20, tzinfo=here), datetime(2026, 11, 21, tzinfo=here))
 
 
-def test_the_digest_changes_with_a_model_and_with_the_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marts, "DBT", tmp_path)
-    (tmp_path / "model.sql").write_text("select 1")
-    settings = Settings(home=tmp_path)
+def test_the_digest_changes_with_a_model_and_with_the_lake(tmp_path: Path) -> None:
+    model = tmp_path / "dbt" / "model.sql"
+    model.parent.mkdir()
+    model.write_text("select 1")
+    settings = Settings(project=tmp_path, home=tmp_path)
     first = marts.project_digest(settings)
     assert first == marts.project_digest(settings)
-    assert first != marts.project_digest(Settings(home=tmp_path / "elsewhere"))
-    (tmp_path / "model.sql").write_text("select 2")
+    assert first != marts.project_digest(Settings(project=tmp_path, home=tmp_path / "elsewhere"))
+    model.write_text("select 2")
     assert first != marts.project_digest(settings)

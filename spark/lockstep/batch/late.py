@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lockstep.contracts import CONTRACTS
-from lockstep.refine.tables import Tables
+from lockstep.definition.tables import Tables, late_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 
 # The lease on what the catalog says.
 CATALOG = "catalog"
-
-
-def late_of(view: "View") -> str:
-    """The name of the view's late rows."""
-    return f"late.{view.name}"
 
 
 def define(spark: "SparkSession", view: "View") -> None:

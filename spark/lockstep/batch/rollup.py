@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep.batch import late
 from lockstep.batch.compute import gold_columns, interval, result
-from lockstep.check import ensure
 from lockstep.contracts import CONTRACTS
-from lockstep.control import lease
+from lockstep.control.leases import lease
 from lockstep.definition import Keyed, View, Windowed
-from lockstep.ingest import ledger
-from lockstep.ingest.frontier import reached
-from lockstep.ingest.ranges import Range, ends, size, to_where
-from lockstep.refine.tables import Tables
-from lockstep.version import code_version, definition_version
+from lockstep.definition.tables import Tables, gold_of
+from lockstep.definition.trial import ensure
+from lockstep.definition.version import definition_version
+from lockstep.definition.view import BEGINNING
+from lockstep.ledger.event_time import reached
+from lockstep.ledger.ranges import Range, ends, size, to_where
+from lockstep.version import code_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,18 +33,7 @@ PROPERTIES = {
     "delta.setTransactionRetentionDuration": "interval 400 days",
     "delta.logRetentionDuration": "interval 400 days",
 }
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 Interval = tuple[datetime, datetime]
-
-
-def gold_of(view: View) -> str:
-    """The view's table in the batch layer."""
-    return f"gold.{view.name}"
-
-
-def sources(view: View) -> list[str]:
-    """The silver tables that the view is computed from."""
-    return [Tables.of(CONTRACTS[stream]).log for stream in view.streams]
 
 
 @dataclass(frozen=True)

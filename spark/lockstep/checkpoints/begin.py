@@ -6,17 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockstep import lake
-from lockstep.check import ensure
-from lockstep.checkpoints import compatible, generations, lease, savepoints, verify
-from lockstep.checkpoints.files import Checkpoint
+from lockstep.checkpoints import compatible, savepoints, verify
+from lockstep.definition.trial import ensure
 from lockstep.ingest.offsets import all_bounds
 from lockstep.lake import Txn
+from lockstep.live import generations, lease
+from lockstep.live.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockstep.checkpoints.generations import Generation
     from lockstep.definition import View
+    from lockstep.live.generations import Generation
     from lockstep.settings import Settings
 
 Starts = Mapping[str, Mapping[int, int]]

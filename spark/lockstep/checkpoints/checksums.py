@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from typing import Any
 
-from lockstep.checkpoints.files import Checkpoint
+from lockstep.live.checkpoint import Checkpoint
 
 _MAGIC = b"crc\x00"
 

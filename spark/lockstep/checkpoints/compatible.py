@@ -15,12 +15,13 @@ from pyspark.errors import PySparkException
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep import lake
-from lockstep.checkpoints import generations, inspection
+from lockstep.checkpoints import inspection
 from lockstep.checkpoints.errors import CheckpointIncompatible, Refused
-from lockstep.checkpoints.files import Checkpoint
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.version import definition_version
 from lockstep.ingest.offsets import all_bounds
-from lockstep.version import definition_version
+from lockstep.live import generations
+from lockstep.live.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -3,9 +3,10 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lockstep.checkpoints import compatible, generations, savepoints
+from lockstep.checkpoints import compatible, savepoints
 from lockstep.checkpoints.errors import CheckpointIncompatible, Refused
-from lockstep.checkpoints.files import Checkpoint
+from lockstep.live import generations
+from lockstep.live.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

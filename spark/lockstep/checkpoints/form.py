@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lockstep.checkpoints import compatible, forks, generations, inspection, overview, resets, savepoints, verify
+from lockstep.checkpoints import compatible, forks, inspection, overview, resets, savepoints, verify
 from lockstep.checkpoints.errors import Refused
+from lockstep.definition import View
+from lockstep.definition.registry import VIEWS, chosen
+from lockstep.live import generations
 from lockstep.session import connect
-from lockstep.views import VIEWS, View, chosen
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from lockstep.checkpoints import generations
 from lockstep.checkpoints.errors import Refused
-from lockstep.checkpoints.files import Checkpoint
+from lockstep.live import generations
+from lockstep.live.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from psycopg2.extras import execute_values
 
 from lockstep.checkpoints.checksums import fits
-from lockstep.checkpoints.files import Checkpoint, number_of
-from lockstep.control import control
+from lockstep.control.database import control
+from lockstep.live.checkpoint import Checkpoint, number_of
 
 if TYPE_CHECKING:
-    from lockstep.checkpoints.generations import Generation
+    from lockstep.live.generations import Generation
     from lockstep.settings import Settings
 
 SCHEMA = """

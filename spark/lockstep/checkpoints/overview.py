@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lockstep.checkpoints import generations
-from lockstep.checkpoints.files import Batch, Checkpoint
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest.offsets import existing_bounds
-from lockstep.live import progress
+from lockstep.live import generations, progress
+from lockstep.live.checkpoint import Batch, Checkpoint
 
 if TYPE_CHECKING:
     from lockstep.definition import View
-    from lockstep.ingest.ranges import Bounds
+    from lockstep.ledger.ranges import Bounds
     from lockstep.settings import Settings
 
 

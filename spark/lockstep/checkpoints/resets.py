@@ -14,21 +14,20 @@ from typing import TYPE_CHECKING
 from kafka import TopicPartition
 from pyspark.sql import functions as F
 
-from lockstep import lake
-from lockstep.checkpoints import generations
+from lockstep import lake, ledger
 from lockstep.checkpoints.errors import Refused
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View, Windowed
-from lockstep.ingest import ledger
+from lockstep.definition.tables import Tables
 from lockstep.ingest.offsets import all_bounds
-from lockstep.kafka import consumer
-from lockstep.reconcile.frontier import live_final
-from lockstep.refine.tables import Tables
+from lockstep.kafka_clients import consumer
+from lockstep.live import generations
+from lockstep.live.frontier import live_final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockstep.ingest.ranges import Bounds
+    from lockstep.ledger.ranges import Bounds
     from lockstep.settings import Settings
 
 Starts = Mapping[str, Mapping[int, int]]

@@ -19,14 +19,14 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from lockstep import lake
 from lockstep.checkpoints.checksums import snapshot
 from lockstep.checkpoints.errors import CheckpointBroken, Refused
-from lockstep.checkpoints.files import Checkpoint, chain, number_of, stores
 from lockstep.checkpoints.verify import operator, operators, put_back, ready
+from lockstep.live.checkpoint import Checkpoint, chain, number_of, stores
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lockstep.checkpoints.generations import Generation
+    from lockstep.live.generations import Generation
     from lockstep.settings import Settings
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")

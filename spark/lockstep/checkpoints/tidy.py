@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from pyarrow import fs
 
 from lockstep import lake
-from lockstep.checkpoints import generations, journal
+from lockstep.checkpoints import journal
+from lockstep.live import generations
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings

@@ -16,7 +16,8 @@ from lockstep import lake
 from lockstep.checkpoints import journal
 from lockstep.checkpoints.checksums import fits, hadoop_crc, snapshot
 from lockstep.checkpoints.errors import CheckpointBroken
-from lockstep.checkpoints.files import (
+from lockstep.checkpoints.journal import Witness
+from lockstep.live.checkpoint import (
     Checkpoint,
     chain,
     number_of,
@@ -26,10 +27,9 @@ from lockstep.checkpoints.files import (
     parse_operator,
     stores,
 )
-from lockstep.checkpoints.journal import Witness
 
 if TYPE_CHECKING:
-    from lockstep.checkpoints.generations import Generation
+    from lockstep.live.generations import Generation
     from lockstep.settings import Settings
 
 

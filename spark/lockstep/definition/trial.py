@@ -10,8 +10,10 @@ from pyspark.sql import functions as F
 
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import Keyed, View, states
+from lockstep.definition.check import problems
 from lockstep.definition.events import event, events
 from lockstep.definition.keyed import advance, final
+from lockstep.definition.version import definition_version
 from lockstep.definition.windowed import Windowed
 from lockstep.errors import ViewRefused
 
@@ -28,6 +30,24 @@ CHANGE = {
     "_before": "STRING",
 }
 _START = datetime(2026, 1, 1, tzinfo=UTC)
+# The definitions that this process has seen to run: both layers ask, and a trial takes seconds.
+_seen_to_run: set[str] = set()
+
+
+def ensure(spark: "SparkSession", view: View) -> None:
+    """Refuse a view that is not sound, or that Spark cannot run in both layers. It reads and writes no table.
+
+    Raises:
+        ViewRefused: says why, and what to change.
+    """
+    if reasons := problems(view):
+        raise ViewRefused(view.name, reasons)
+    definition = definition_version(view)
+    if definition in _seen_to_run:
+        return
+    if reasons := refusals(spark, view):
+        raise ViewRefused(view.name, reasons)
+    _seen_to_run.add(definition)
 
 
 def refusals(spark: "SparkSession", view: View) -> list[str]:

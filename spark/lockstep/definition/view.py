@@ -7,10 +7,12 @@ give the same.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal, Self
 
 Policy = Literal["ignore", "correct", "side_stream"]
+# Before every event: where a view that is computed as a whole begins.
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)

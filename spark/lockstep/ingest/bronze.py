@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from lockstep import lake
-from lockstep.control import advance, head, lease
-from lockstep.crashpoint import crashpoint
-from lockstep.ingest import ledger
+from lockstep import lake, ledger
+from lockstep.control.leases import lease
+from lockstep.definition.tables import bronze_of
+from lockstep.failpoints import failpoint
 from lockstep.ingest.offsets import bounds, existing_bounds
-from lockstep.ingest.ranges import gaps, plan, size
 from lockstep.ingest.source import read_range
+from lockstep.ledger.heads import advance, head
+from lockstep.ledger.ranges import gaps, plan, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.contracts import Contract
-    from lockstep.ingest.ranges import Bounds
+    from lockstep.ledger.ranges import Bounds
     from lockstep.settings import Settings
 
 COLUMNS = (
@@ -31,16 +32,11 @@ PROPERTIES = {
 }
 
 
-def table_of(contract: "Contract") -> str:
-    """The stream's bronze table."""
-    return f"bronze.{contract.name}"
-
-
 def behind(settings: "Settings", contracts: "Iterable[Contract]") -> "list[Contract]":
     """Those whose topic exists and holds more than their ledger; asks the broker once, and Spark never."""
     contracts = list(contracts)
     held = existing_bounds(settings, [c.topic for c in contracts])
-    return [c for c in contracts if c.topic in held and _lag(held[c.topic], ledger.latest(settings, table_of(c)))]
+    return [c for c in contracts if c.topic in held and _lag(held[c.topic], ledger.latest(settings, bronze_of(c)))]
 
 
 def _lag(topic: "Bounds", newest: ledger.Entry | None) -> bool:
@@ -63,7 +59,7 @@ def accept_gap(
     Raises:
         TopicRecreated, DataLoss: what is missing is not the beginning of the log, and cannot be gone past.
     """
-    table = table_of(contract)
+    table = bronze_of(contract)
     with lease(settings, table, by) as control:
         newest = ledger.latest(settings, table)
         ledger.check_tip(table, newest, head(control, table))
@@ -88,7 +84,7 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
         DataLoss, TopicRecreated, LedgerBroken: see there; nothing was read or written.
         Overtaken: another run was first, see there.
     """
-    table = table_of(contract)
+    table = bronze_of(contract)
     with lease(settings, table, run_id) as control:
         newest, known = ledger.latest(settings, table), head(control, table)
         ledger.check_tip(table, newest, known)
@@ -99,10 +95,10 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
             return None
         if newest is None:
             lake.create(spark, settings, table, COLUMNS, properties=PROPERTIES)
-        crashpoint("range-planned")
+        failpoint("range-planned")
         record = ledger.record("ingest", newest, run_id, ranges)
         lake.append(read_range(spark, settings, ranges), settings, table, ledger.txn(table, record), record)
-        crashpoint("bronze-committed")
+        failpoint("bronze-committed")
         written = ledger.committed(settings, table, record)
         advance(control, table, written.version, written.seq, list(written.ranges))
         return written

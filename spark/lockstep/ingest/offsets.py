@@ -8,8 +8,8 @@ from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from lockstep.errors import LockstepError
-from lockstep.ingest.ranges import Bounds
-from lockstep.kafka import admin, consumer
+from lockstep.kafka_clients import admin, consumer
+from lockstep.ledger.ranges import Bounds
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings

@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lockstep.kafka import java_properties
+from lockstep.kafka_clients import java_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lockstep.ingest.ranges import Range
+    from lockstep.ledger.ranges import Range
     from lockstep.settings import Settings
 
 

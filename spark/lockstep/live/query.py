@@ -8,12 +8,13 @@ from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.batch.compute import gold_columns
-from lockstep.checkpoints.begin import begin
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.events import events
+from lockstep.definition.tables import live_of
 from lockstep.ingest.offsets import bounds
 from lockstep.ingest.source import read_partition, read_stream
+from lockstep.live.generations import Generation
 from lockstep.live.machine import Machine
 from lockstep.live.sink import Sink
 from lockstep.refine.parse import GOOD, parse
@@ -29,24 +30,18 @@ Starts = Mapping[str, Mapping[int, int]]
 DISORDER = "2 seconds"
 
 
-def live_of(view: View) -> str:
-    """The view's table in the live layer."""
-    return f"live.{view.name}"
-
-
 def live_columns(view: View) -> str:
     """The table's columns, as Spark DDL: gold's, and when the row was written."""
     revision = "_revision BIGINT, " if isinstance(view, Keyed) else ""
     return f"{gold_columns(view)}, {revision}_updated_at TIMESTAMP"
 
 
-def start(spark: "SparkSession", config: "Settings", view: View) -> "StreamingQuery":
-    """Start the view's query.
+def start(spark: "SparkSession", config: "Settings", view: View, generation: Generation) -> "StreamingQuery":
+    """Start the view's query from the checkpoint of a generation, which says that it may start.
 
     A window's row is provisional until the window is closed (update mode); a keyed view's rows are final, or upserted.
     """
     table = live_of(view)
-    generation = begin(spark, config, view, live_columns(view))
     lake.create(spark, config, table, live_columns(view))
     return (
         rows(spark, config, view, generation.starts)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep import lake, settings
-from lockstep.checkpoints import lease
-from lockstep.checkpoints.files import Checkpoint
-from lockstep.checkpoints.generations import Generation
 from lockstep.definition import Keyed, View
+from lockstep.definition.version import definition_version
 from lockstep.lake import Txn
-from lockstep.version import definition_version
+from lockstep.live import lease
+from lockstep.live.checkpoint import Checkpoint
+from lockstep.live.generations import Generation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +30,7 @@ class Sink:
 
     def __init__(self, generation: Generation, view: View) -> None:
         # Here, because each query has a worker of its own, and most have nothing to deliver.
-        from lockstep.deliver.alerts import ALERTS, Alerts
+        from lockstep.sinks.alerts import ALERTS, Alerts
 
         self.generation, self.table, self.key = generation, generation.table, view.key
         self.where, self.definition = generation.written(view), definition_version(view)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep import lake
-from lockstep.checkpoints import deltalog
 from lockstep.checkpoints.tidy import tidy
-from lockstep.control import lease
-from lockstep.maintain.archive import archive
+from lockstep.control.intervals import holders
+from lockstep.control.leases import lease
+from lockstep.ledger import integrity
+from lockstep.ledger.archive import archive
 from lockstep.replay import run as replays
-from lockstep.replay.lock import holders
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run
     names = [name for name in tables if not name.startswith("shadow.")]
     archive(spark, settings, names, run_id)
     for name in names:
-        deltalog.witness(settings, name)
+        integrity.witness(settings, name)
     tidy(settings)
     trim_logs(settings.home / "airflow" / "logs", settings.retain_hours)
     ours = [name for name in names if name.partition(".")[0] not in NOT_OURS and name not in replayed]

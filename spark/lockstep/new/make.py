@@ -13,6 +13,7 @@ from lockstep.contracts import Contract
 from lockstep.definition.check import NAME
 from lockstep.errors import LockstepError
 from lockstep.new import suites
+from lockstep.settings import Settings
 
 SOURCES = Path("dbt/models/sources.yml")
 _TYPE = r"(STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\(\d{1,2},\d{1,2}\))"
@@ -41,13 +42,14 @@ class Stream:
     time: str
 
 
-def stream(root: Path, new: Stream) -> list[Path]:
-    """Write the contract, its suite and its dbt source below the project's root; returns the files, the contract first.
+def stream(settings: Settings, new: Stream) -> list[Path]:
+    """Write the contract, its suite and its dbt source into the project; returns the files below it, the contract first.
 
     Raises:
         NotMade: the name is taken or cannot be one, or the columns do not fit together.
     """
-    _check_name(root, new.name, "contracts")
+    root = settings.project
+    _check_name(settings, new.name, "contracts")
     columns = _columns(new.schema)
     if new.kind not in ("events", "changes"):
         raise NotMade(f"There is no kind {new.kind!r}: a stream is events or changes.")
@@ -59,6 +61,7 @@ def stream(root: Path, new: Stream) -> list[Path]:
     required = list(dict.fromkeys([new.id, *([new.time] if new.kind == "events" else []), new.key]))
     words = {
         "name": new.name,
+        "package": settings.package,
         "title": _title(new.name),
         "schema": new.schema,
         "id": new.id,
@@ -67,14 +70,14 @@ def stream(root: Path, new: Stream) -> list[Path]:
         "required": ", ".join(f'"{name}"' for name in required) + ("," if len(required) == 1 else ""),
     }
     texts = {
-        Path(f"spark/lockstep/contracts/{new.name}.py"): _filled(f"stream_{new.kind}.py", words),
+        Path(f"spark/{settings.package}/contracts/{new.name}.py"): _filled(f"stream_{new.kind}.py", words),
         Path(f"expectations/silver/{new.name}.json"): suites.of_stream(new.name, required, new.id),
         SOURCES: _with_source((root / SOURCES).read_text(), "silver", new.name, f"{_title(new.name)}."),
     }
     return _write(root, texts)
 
 
-def view(root: Path, name: str, reads: str, keyed: bool = False) -> list[Path]:
+def view(settings: Settings, name: str, reads: str, keyed: bool = False) -> list[Path]:
     """Write a view over an event stream, its suite, dbt source, oracle and unit test; returns the files, the view first.
 
     A windowed view counts the stream's rows by minute and key; a keyed one numbers them. Both are there to be changed.
@@ -82,14 +85,16 @@ def view(root: Path, name: str, reads: str, keyed: bool = False) -> list[Path]:
     Raises:
         NotMade: the name is taken or cannot be one, or the stream does not exist, or is a table's changes.
     """
-    _check_name(root, name, "views")
-    contract = _contract(root, reads)
+    root, package = settings.project, settings.package
+    _check_name(settings, name, "views")
+    contract = _contract(settings, reads)
     if contract.kind == "changes":
         raise NotMade(f"{reads} is a table's changes: write a machine over it, as views/product_stock.py is one.")
     by, id_, types = contract.key[0], contract.unique_id[0], contract.types
     kind = "keyed" if keyed else "windowed"
     words = {
         "name": name,
+        "package": package,
         "title": _title(name),
         "input": reads,
         "by": by,
@@ -103,20 +108,21 @@ def view(root: Path, name: str, reads: str, keyed: bool = False) -> list[Path]:
         suites.of_machines(name, [id_], [by]) if keyed else suites.of_windows(name, ["window_start", by], ["events"])
     )
     texts = {
-        Path(f"spark/lockstep/views/{name}.py"): _filled(f"view_{kind}.py", words),
+        Path(f"spark/{package}/views/{name}.py"): _filled(f"view_{kind}.py", words),
         Path(f"expectations/gold/{name}.json"): suite,
-        Path(f"tests/oracles/{name}.py"): _filled(f"oracle_{kind}.py", words),
-        Path(f"tests/unit/views/test_{name}.py"): _filled(f"test_{kind}.py", words),
+        Path(f"tests/{package}/oracles/{name}.py"): _filled(f"oracle_{kind}.py", words),
+        Path(f"tests/{package}/unit/views/test_{name}.py"): _filled(f"test_{kind}.py", words),
         SOURCES: _with_source((root / SOURCES).read_text(), "gold", name, f"{_title(name)}."),
     }
     return _write(root, texts)
 
 
-def _check_name(root: Path, name: str, where: str) -> None:
-    if not re.fullmatch(NAME, name) or keyword.iskeyword(name) or name == "base":
+def _check_name(settings: Settings, name: str, where: str) -> None:
+    if not re.fullmatch(NAME, name) or keyword.iskeyword(name):
         raise NotMade(f"{name!r} cannot be a name: use small letters, digits and underscores, a letter first.")
-    if (root / f"spark/lockstep/{where}/{name}.py").exists():
-        raise NotMade(f"{name} is there already: see spark/lockstep/{where}/{name}.py.")
+    path = f"spark/{settings.package}/{where}/{name}.py"
+    if (settings.project / path).exists():
+        raise NotMade(f"{name} is there already: see {path}.")
 
 
 def _columns(schema: str) -> dict[str, str]:
@@ -133,12 +139,12 @@ def _columns(schema: str) -> dict[str, str]:
     return columns
 
 
-def _contract(root: Path, name: str) -> Contract:
+def _contract(settings: Settings, name: str) -> Contract:
     """The contract in the project's files, which may be newer than this process."""
-    file = root / f"spark/lockstep/contracts/{name}.py"
+    file = settings.project / f"spark/{settings.package}/contracts/{name}.py"
     spec = importlib.util.spec_from_file_location(name, file) if re.fullmatch(NAME, name) and file.exists() else None
-    if spec is None or spec.loader is None or name == "base":
-        known = sorted(f.stem for f in file.parent.glob("*.py") if f.stem not in ("__init__", "base"))
+    if spec is None or spec.loader is None:
+        known = sorted(f.stem for f in file.parent.glob("*.py") if f.stem != "__init__")
         raise NotMade(
             f"There is no stream {name!r}: make it with `lockstep new stream`, or name one of {', '.join(known)}."
         )

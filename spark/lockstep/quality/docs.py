@@ -19,7 +19,7 @@ def build(settings: "Settings") -> Path:
     from lockstep.quality.engine import context as open_context
 
     context = open_context(settings)
-    for table in gated():
-        context.suites.add_or_update(ExpectationSuite(**load(table)))
+    for table in gated(settings):
+        context.suites.add_or_update(ExpectationSuite(**load(settings, table)))
     context.build_data_docs()
     return settings.home / "data_docs" / "index.html"

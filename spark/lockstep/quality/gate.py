@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
-from lockstep.control import lease
+from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
 from lockstep.quality import outcomes
 from lockstep.quality.outcomes import Outcome
@@ -69,7 +69,7 @@ def validate(spark: "SparkSession", settings: "Settings", part: Slice) -> Outcom
     """Hold a slice of a table against its suite: once for yes or no, and again for the details of what failed."""
     from lockstep.quality.engine import batch_of, run, store
 
-    suite = load(part.table)
+    suite = load(settings, part.table)
     batch = batch_of(settings, part.table, lake.read(spark, settings, part.table).where(part.where))
     result = run(batch, suite, "BOOLEAN_ONLY")
     store(settings, part.table, result)
@@ -88,11 +88,11 @@ def validate(spark: "SparkSession", settings: "Settings", part: Slice) -> Outcom
 
 def failures(settings: "Settings", table: str, rows: "DataFrame") -> list[str]:
     """What the suite of ``layer.name`` says against rows that may become its own; nothing where it has no suite."""
-    if table not in gated():
+    if table not in gated(settings):
         return []
     from lockstep.quality.engine import batch_of, run
 
-    suite = load(table)
+    suite = load(settings, table)
     batch = batch_of(settings, f"rows for {table}", rows)
     return _reasons(batch, suite, run(batch, suite, "BOOLEAN_ONLY"))
 

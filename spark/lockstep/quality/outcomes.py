@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lockstep import lake
-from lockstep.ingest import ledger
+from lockstep import lake, ledger
 from lockstep.version import code_version
 
 if TYPE_CHECKING:

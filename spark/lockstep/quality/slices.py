@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS
-from lockstep.ingest.ranges import Range, to_where
-from lockstep.refine.tables import Tables
+from lockstep.definition.tables import Tables
+from lockstep.ledger.ranges import Range, to_where
 
 if TYPE_CHECKING:
     from lockstep.lake import Commit

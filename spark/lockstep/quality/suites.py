@@ -1,48 +1,46 @@
 """The suites: Great Expectations' own JSON, one file per table, at ``expectations/<layer>/<table>.json``."""
 
 import json
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockstep.contracts import CONTRACTS
 from lockstep.errors import LockstepError
-from lockstep.settings import PROJECT
 
-ROOT = PROJECT / "expectations"
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
 
 
 class SuiteMissing(LockstepError):
     """A table is to be gated, but nobody wrote down what is expected of it."""
 
 
-def suite_file(table: str) -> Path:
+def suite_file(settings: "Settings", table: str) -> Path:
     """Where the suite of ``layer.name`` lies."""
     layer, _, name = table.partition(".")
-    return ROOT / layer / f"{name}.json"
+    return _root(settings) / layer / f"{name}.json"
 
 
-def gated() -> list[str]:
+def gated(settings: "Settings") -> list[str]:
     """The tables that have a suite, as ``layer.name``, sorted."""
-    return sorted(f"{file.parent.name}.{file.stem}" for file in ROOT.glob("*/*.json"))
+    return sorted(f"{file.parent.name}.{file.stem}" for file in _root(settings).glob("*/*.json"))
 
 
-@cache
-def load(table: str) -> dict[str, Any]:
+def load(settings: "Settings", table: str) -> dict[str, Any]:
     """The table's suite as it is in its file: ``name``, ``expectations`` (``type``, ``kwargs``, ``meta``) and ``meta``.
 
     Raises:
         SuiteMissing: there is no such file, or it is not a suite.
     """
-    file = suite_file(table)
+    file = suite_file(settings, table)
     try:
         suite = json.loads(file.read_text())
     except FileNotFoundError:
-        raise SuiteMissing(f"{table} has no suite: write {file.relative_to(PROJECT)}") from None
+        raise SuiteMissing(f"{table} has no suite: write {file.relative_to(settings.project)}") from None
     except json.JSONDecodeError as error:
-        raise SuiteMissing(f"{file.relative_to(PROJECT)} is not JSON ({error}): correct it") from None
+        raise SuiteMissing(f"{file.relative_to(settings.project)} is not JSON ({error}): correct it") from None
     if suite.get("name") != table or not suite.get("expectations"):
-        raise SuiteMissing(f"{file.relative_to(PROJECT)} must have the name {table!r} and at least one expectation")
+        raise SuiteMissing(f"{file.relative_to(settings.project)} must have the name {table!r} and at least one expectation")
     return dict(suite)
 
 
@@ -50,3 +48,7 @@ def personal_columns(table: str) -> frozenset[str]:
     """The columns of the table whose values must never be shown, not even as tokens."""
     contract = CONTRACTS.get(table.partition(".")[2])
     return frozenset(contract.personal) if contract else frozenset()
+
+
+def _root(settings: "Settings") -> Path:
+    return settings.project / "expectations"

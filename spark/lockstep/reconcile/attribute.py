@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep.batch.compute import result
-from lockstep.batch.rollup import BEGINNING, covered, gold_of
+from lockstep.batch.rollup import covered
 from lockstep.contracts import CONTRACTS
+from lockstep.control.intervals import holders
 from lockstep.definition import Keyed, View
 from lockstep.definition.events import EXACT_JSON, events
-from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, to_where
-from lockstep.reconcile import judge
+from lockstep.definition.tables import Tables, gold_of
+from lockstep.definition.version import definition_version
+from lockstep.definition.view import BEGINNING
+from lockstep.ledger.ranges import Range, to_where
+from lockstep.live.frontier import Seen
+from lockstep.reconcile import causes
+from lockstep.reconcile.causes import Difference, Writers
 from lockstep.reconcile.compare import by_key, values_of, window_of
-from lockstep.reconcile.frontier import Seen
-from lockstep.reconcile.judge import Difference, Writers
 from lockstep.refine.parse import GOOD, parse
-from lockstep.refine.tables import Tables
-from lockstep.replay.lock import holders
-from lockstep.version import code_version, definition_version
+from lockstep.version import code_version
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -90,35 +91,35 @@ def attribute(case: Case) -> list[Difference]:
     if not rest:
         return found
     expected = _rows(case, rest, case.view, case.silver())
-    rest = [judge.accuse(one, expected.get(one.key)) for one in rest]
+    rest = [causes.accuse(one, expected.get(one.key)) for one in rest]
     held = [
         (row["low"].astimezone(UTC), row["high"].astimezone(UTC))
         for row in holders(case.settings)
         if row["table_name"] in _tables(case.view)
     ]
-    rest = [judge.wait_for_replay(one, held) for one in rest]
+    rest = [causes.wait_for_replay(one, held) for one in rest]
     written = _written_at(case, rest)
     writers = _writers(case, rest, min(written.values(), default=None))
-    rest = [judge.blame_code(one, writers, written.get(one.key)) for one in rest]
+    rest = [causes.blame_code(one, writers, written.get(one.key)) for one in rest]
     for cause, rows in _causes(case, rest):
-        if not judge.still_open(rest):
+        if not causes.still_open(rest):
             break
         given = rows()
-        rest = [judge.excuse(one, cause, given) for one in rest]
+        rest = [causes.excuse(one, cause, given) for one in rest]
     return [one for one in found if one.explained] + rest
 
 
 def _causes(case: Case, rest: list[Difference]) -> Iterator[tuple[str, Callable[[], dict[str, str]]]]:
     view, silver = case.view, case.silver()
     open_ended = replace(view, allowed_lateness=ANY, correct_within=None)
-    yield judge.LATE, lambda: _rows(case, rest, open_ended, silver)
-    yield judge.DUPLICATE, lambda: _rows(case, rest, view, {s: case.parsed(s, GOOD) for s in view.streams})
+    yield causes.LATE, lambda: _rows(case, rest, open_ended, silver)
+    yield causes.DUPLICATE, lambda: _rows(case, rest, view, {s: case.parsed(s, GOOD) for s in view.streams})
     bad = "NOT _control AND _reason IS NOT NULL"
     yield (
-        judge.QUARANTINED,
+        causes.QUARANTINED,
         lambda: _rows(case, rest, view, {s: silver[s].unionByName(case.parsed(s, bad)) for s in silver}),
     )
-    yield judge.NOT_YET_SEEN, lambda: _rows(case, rest, view, case.silver_of_live(), case.seen.until)
+    yield causes.NOT_YET_SEEN, lambda: _rows(case, rest, view, case.silver_of_live(), case.seen.until)
 
 
 def _differences(case: Case) -> list[Difference]:
@@ -142,7 +143,7 @@ def _behind(case: Case, view: Keyed, found: list[Difference]) -> list[Difference
     ahead = _result(case, keys, view, case.silver(), (BEGINNING, case.until), touched)
     live = _result(case, keys, view, case.silver_of_live(), (BEGINNING, case.seen.until), touched)
     return [
-        replace(one, live_cause=judge.NOT_YET_SEEN)
+        replace(one, live_cause=causes.NOT_YET_SEEN)
         if one.key in ahead.keys() | live.keys()
         and (one.live, one.batch, one.doubled) == (live.get(one.key), ahead.get(one.key), None)
         else one
@@ -199,7 +200,7 @@ def _written_at(case: Case, found: list[Difference]) -> dict[str, datetime]:
     own = rows.join(F.broadcast(keys), "key", "left_semi").groupBy("key").agg(F.max("at")).collect()
     windows = sorted((_utc(row[0]), _utc(row[1])) for row in rows.groupBy("w").agg(F.max("at")).collect())
     of_key = {row[0]: _utc(row[1]) for row in own}
-    return {one.key: of_key.get(one.key) or judge.beside(windows, one.window_start) for one in found if windows}
+    return {one.key: of_key.get(one.key) or causes.beside(windows, one.window_start) for one in found if windows}
 
 
 def _writers(case: Case, found: list[Difference], since: datetime | None) -> Writers:

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lockstep.reconcile.judge import Difference
+from lockstep.reconcile.causes import Difference
 from lockstep.reconcile.run import Report
 
 _STYLES = {"equal": "green", "explained": "yellow", "unexplained": "red"}

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from lockstep import lake
-from lockstep.batch.rollup import BEGINNING, gold_of
+from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS
-from lockstep.control import lease
+from lockstep.control.leases import lease
 from lockstep.definition import Keyed, View
-from lockstep.ingest import ledger
-from lockstep.live.query import live_of
-from lockstep.reconcile import judge, tell
+from lockstep.definition.tables import gold_of, live_of
+from lockstep.definition.view import BEGINNING
+from lockstep.live.frontier import Seen, batch_final, live_final, live_place, live_position, live_within
+from lockstep.reconcile import causes, notify
 from lockstep.reconcile.attribute import Case, attribute, describe
+from lockstep.reconcile.causes import Difference
 from lockstep.reconcile.compare import RESULT, compare
-from lockstep.reconcile.frontier import Seen, batch_final, live_final, live_place, live_position, live_within
-from lockstep.reconcile.judge import Difference
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -145,8 +144,8 @@ def _reconcile(
     try:
         extent = _extent(windows, compared)
         found = _attributed(spark, settings, view, ground, extent, live, batch)
-        corrected = tell.corrections(spark, settings, view, found, run_id)
-        verdicts = judge.by_window(found)
+        corrected = notify.corrections(spark, settings, view, found, run_id)
+        verdicts = causes.by_window(found)
         report = _report(view, ground.until, extent["windows"], found, verdicts, corrected)
         held = min((w for w, v in verdicts.items() if v["passing"] or v["verdict"] == "unexplained"), default=None)
         settled = min(ground.until, held) if held else ground.until
@@ -169,7 +168,7 @@ def _reconcile(
         if report.unexplained:
             text = f"{view.name}: {report.unexplained} of {report.windows} windows differ, such as {report.sample}"
             first = min(w for w, v in verdicts.items() if v["verdict"] == "unexplained")
-            tell.alert(spark, settings, view, first, text, run_id)
+            notify.alert(spark, settings, view, first, text, run_id)
         results = _results(spark, windows, view, verdicts, run_id)
         lake.append(results, settings, TABLE, ledger.txn(f"{TABLE}/{view.name}", record), record)
     finally:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from lockstep import lake
-from lockstep.control import lease
-from lockstep.crashpoint import crashpoint
-from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, ends, size, to_where
+from lockstep import lake, ledger
+from lockstep.control.leases import lease
+from lockstep.definition.tables import Tables
+from lockstep.failpoints import failpoint
+from lockstep.ledger.ranges import Range, ends, size, to_where
 from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
-from lockstep.refine.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -104,14 +103,14 @@ def _write(
         record = ledger.record("refine", done, run_id, ranges, counts=counts)
         if counts["quarantined"]:
             _set_aside(rows.where("_fate = 'quarantined'"), settings, tables.quarantine, ranges, record)
-            crashpoint("quarantine-committed")
+            failpoint("quarantine-committed")
         extra = CHANGE if contract.kind == "changes" else ()
         fresh = rows.where("_fate = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
         if tables.current and counts["silver"]:
             _apply(fresh, settings, contract, tables.current, record)
-            crashpoint("changes-applied")
+            failpoint("changes-applied")
         lake.append(fresh, settings, tables.log, ledger.txn(tables.log, record), record)
-        crashpoint("silver-committed")
+        failpoint("silver-committed")
         return ledger.committed(settings, tables.log, record)
     finally:
         rows.unpersist()

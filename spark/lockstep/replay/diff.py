@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep.batch.compute import interval
-from lockstep.batch.rollup import gold_of
 from lockstep.contracts import CONTRACTS
-from lockstep.control import lease
-from lockstep.ingest import ledger
+from lockstep.control.leases import lease
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import Tables, gold_of, shadow_of
 from lockstep.reconcile.compare import by_window, differences, rows_of
-from lockstep.refine.tables import Tables
 from lockstep.replay.plan import Plan
-from lockstep.replay.tables import part_of, shadow_of
-from lockstep.views import VIEWS
+from lockstep.replay.tables import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from lockstep import ledger
 from lockstep.batch.rollup import roll_up
 from lockstep.contracts import CONTRACTS
-from lockstep.ingest import ledger
+from lockstep.definition.tables import Tables
 from lockstep.ingest.bronze import ingest
-from lockstep.ingest.ranges import ends
+from lockstep.ledger.ranges import ends
 from lockstep.refine.silver import refine
-from lockstep.refine.tables import Tables
 from lockstep.replay.plan import Part, Plan
 from lockstep.replay.request import readers
 

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
-from lockstep import lake
-from lockstep.batch.rollup import gold_of
+from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View, Windowed
-from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, size, to_where
-from lockstep.refine.tables import Tables
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import Tables, gold_of
+from lockstep.ledger.ranges import Range, size, to_where
 from lockstep.replay.request import Refused, Request, scope
-from lockstep.views import VIEWS
 
 if TYPE_CHECKING:
     from lockstep.lake import Commit
@@ -246,7 +244,7 @@ def _missing(settings: "Settings", request: Request, contract: Contract) -> tupl
     """What Kafka has of the interval beyond bronze; nothing for offsets and versions, which bronze's ledger has."""
     if not (request.start and request.end):
         return ()
-    from lockstep.replay.kafka import between
+    from lockstep.replay.time_index import between
 
     done = ledger.latest(settings, Tables.of(contract).bronze)
     position = {r.partition: r.end for r in done.ranges} if done else {}

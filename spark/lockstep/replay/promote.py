@@ -6,22 +6,21 @@ The leases of all tables are held from the first to the last.
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep.batch.compute import interval, result
-from lockstep.batch.rollup import bounded, covered, gold_of, summary
+from lockstep.batch.rollup import bounded, covered, summary
 from lockstep.contracts import CONTRACTS
-from lockstep.crashpoint import crashpoint
 from lockstep.definition import View, Windowed
-from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, size
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import Tables, gold_of, shadow_of
+from lockstep.failpoints import failpoint
+from lockstep.ledger.ranges import Range, size
 from lockstep.refine.silver import QUARANTINE, QUARANTINE_PROPERTIES
-from lockstep.refine.tables import Tables
 from lockstep.replay.diff import span_of
 from lockstep.replay.plan import Part, Span
 from lockstep.replay.record import Replay
 from lockstep.replay.stage import Stage, of_stream, since
-from lockstep.replay.tables import current, part_of, shadow_of, written
-from lockstep.views import VIEWS
+from lockstep.replay.tables import current, part_of, written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +45,7 @@ def promote(spark: "SparkSession", settings: "Settings", replay: Replay, run_id:
                 _silver(stage, part)
         for target in plan.targets:
             _gold(stage, VIEWS[target.view])
-        crashpoint("shadow-promoted")
+        failpoint("shadow-promoted")
         return stage.publish()
 
 

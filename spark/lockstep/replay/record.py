@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lockstep import lake
-from lockstep.control import lease
-from lockstep.ingest import ledger
+from lockstep import lake, ledger
+from lockstep.control.leases import lease
 from lockstep.replay.plan import Plan
 from lockstep.replay.request import Refused, Request
 from lockstep.version import code_version

@@ -24,8 +24,8 @@ from pydantic import (
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
+from lockstep.definition.registry import VIEWS
 from lockstep.errors import LockstepError
-from lockstep.views import VIEWS
 
 LAYERS = ("bronze", "silver", "gold")
 VERSIONS = r"^(bronze|silver|gold)\.([a-z][a-z0-9_]*)@(\d+)\.\.(\d+)$"

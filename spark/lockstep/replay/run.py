@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
-from lockstep.control import lease
-from lockstep.crashpoint import crashpoint
+from lockstep.control import intervals
+from lockstep.control.leases import lease
+from lockstep.definition.tables import shadow_of
+from lockstep.failpoints import failpoint
 from lockstep.quality.gate import failures
 from lockstep.replay import diff as differences
-from lockstep.replay import lock, record, shadow
 from lockstep.replay import promote as promotion
+from lockstep.replay import record, shadow
 from lockstep.replay import undo as reversal
 from lockstep.replay.missing import bring_in
 from lockstep.replay.plan import Plan
@@ -24,7 +26,7 @@ from lockstep.replay.record import Replay, find
 from lockstep.replay.request import Refused, Request
 from lockstep.replay.spans import spans
 from lockstep.replay.stage import has_begun
-from lockstep.replay.tables import shadow_of, shadows, written
+from lockstep.replay.tables import shadows, written
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def open_(spark: "SparkSession", settings: "Settings", request: Request, by: str
         if known := record.read(settings, replay):
             return known
         plan = resolve(settings, request)
-        lock.claim(settings, replay, spans(plan))
+        intervals.claim(settings, replay, spans(plan))
         try:
             if any(part.missing for part in plan.parts):
                 bring_in(spark, settings, plan, run_id)
@@ -67,7 +69,7 @@ def open_(spark: "SparkSession", settings: "Settings", request: Request, by: str
             detail = plan.model_dump(mode="json")
             record.write(spark, settings, replay, "planned", run_id, by, request, detail)
         except BaseException:
-            lock.release(settings, replay)
+            intervals.release(settings, replay)
             raise
         return find(settings, replay)
 
@@ -80,7 +82,7 @@ def compute(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
         if done and (done["code_version"] == code_version() or has_begun(settings, found)):
             return done
         made = shadow.build(spark, settings, found.plan, replay)
-        lock.claim(
+        intervals.claim(
             settings, replay, {f"gold.{v}": differences.span_of(g) for v, g in made["gold"].items() if g["span"]}
         )
         record.write(spark, settings, replay, "shadowed", run_id, found.by, found.request, made)
@@ -169,7 +171,7 @@ def promote(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
                 f"The shadow of {replay} was computed by {made_by}, and this is {code_version()}: run it again, so that "
                 "what is promoted is what was looked at."
             )
-        crashpoint("shadow-approved")
+        failpoint("shadow-approved")
         detail = {"versions": promotion.promote(spark, settings, found, run_id)}
         record.write(spark, settings, replay, "promoted", run_id, found.by, found.request, detail)
         _let_go(spark, settings, replay)
@@ -192,7 +194,7 @@ def undo(spark: "SparkSession", settings: "Settings", replay: str, run_id: str, 
             raise Refused(f"The replay {replay} is {found.state}, and was not promoted: there is nothing to undo.")
         _check_age(settings, found)
         reversal.check_newest(settings, found)
-        lock.claim(settings, replay, spans(found.plan, found.stages["shadowed"]))
+        intervals.claim(settings, replay, spans(found.plan, found.stages["shadowed"]))
         detail = reversal.undo(spark, settings, found, run_id)
         record.write(spark, settings, replay, "undone", run_id, by, found.request, detail)
         _let_go(spark, settings, replay)
@@ -263,7 +265,7 @@ def tidy(spark: "SparkSession", settings: "Settings") -> list[str]:
 
 def _let_go(spark: "SparkSession", settings: "Settings", replay: str) -> None:
     """Free its intervals, and remove its shadows."""
-    lock.release(settings, replay)
+    intervals.release(settings, replay)
     for table in shadows(settings, replay):
         lake.drop(spark, settings, table)
 

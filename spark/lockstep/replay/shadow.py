@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep.batch.compute import result
-from lockstep.batch.rollup import BEGINNING, bounded, gold_of
+from lockstep.batch.rollup import bounded
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import Keyed, View, Windowed
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import Tables, gold_of, shadow_of
+from lockstep.definition.view import BEGINNING
 from lockstep.errors import DataLoss
-from lockstep.ingest import ledger
 from lockstep.ingest.offsets import bounds
-from lockstep.ingest.ranges import Range, to_where
 from lockstep.ingest.source import read_range
 from lockstep.lake import Txn
+from lockstep.ledger.ranges import Range, to_where
 from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
 from lockstep.refine.silver import classify, counted, remembered
-from lockstep.refine.tables import Tables
 from lockstep.replay.plan import Part, Plan, Span, Target, runs, touches
-from lockstep.replay.tables import current, part_of, shadow_of, silver, version
+from lockstep.replay.tables import current, part_of, silver, version
 from lockstep.version import code_version
-from lockstep.views import VIEWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

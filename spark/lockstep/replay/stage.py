@@ -9,21 +9,22 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep.batch.compute import interval
-from lockstep.batch.rollup import gold_of, summary, written_as
+from lockstep.batch.rollup import summary, written_as
 from lockstep.contracts import CONTRACTS
-from lockstep.control import advance, control, lease
+from lockstep.control.database import control
+from lockstep.control.leases import lease
 from lockstep.definition import View
-from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, to_where
+from lockstep.definition.tables import Tables, gold_of
 from lockstep.lake import Txn
+from lockstep.ledger.heads import advance
+from lockstep.ledger.ranges import Range, to_where
 from lockstep.refine.silver import newest
-from lockstep.refine.tables import Tables
 from lockstep.replay.plan import Part, Span
 from lockstep.replay.record import Replay
 from lockstep.replay.tables import below, current, own, part_of, still, version, written
-from lockstep.serving import manifest
+from lockstep.serving import manifest, merged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,12 +67,14 @@ class Stage:
             if len(tables) > 1:
                 versions = {table: version(self.settings, table) for table in tables}
                 manifest.hold(self.spark, self.settings, self.replay.id, versions)
+                merged.follow(self.spark, self.settings, versions)
             yield
 
     def publish(self) -> dict[str, int]:
         """Switch the readers over; by table, the version of the stage's commit."""
         versions = {t: commit.version for t, commit in commits(self.settings, self.replay, self.name).items()}
         manifest.publish(self.spark, self.settings, self.replay.id, versions)
+        merged.follow(self.spark, self.settings, versions)
         return versions
 
     def read(self, table: str, at: int | None = None) -> "DataFrame":

@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from lockstep import lake
-from lockstep.batch.rollup import covered, gold_of
+from lockstep import lake, ledger
+from lockstep.batch.rollup import covered
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import Tables, gold_of, shadow_of
 from lockstep.errors import LedgerBroken
-from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, size, to_where
-from lockstep.refine.tables import Tables
+from lockstep.ledger.ranges import Range, size, to_where
 from lockstep.replay.plan import Part, Plan
-from lockstep.views import VIEWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
     from lockstep.definition import View
     from lockstep.lake import Commit
     from lockstep.settings import Settings
-
-
-def shadow_of(table: str, replay: str) -> str:
-    """Where a replay computes what may replace rows of ``layer.name``."""
-    return f"shadow.{table.replace('.', '__')}__{replay.replace('-', '_')}"
 
 
 def shadows(settings: "Settings", replay: str) -> list[str]:

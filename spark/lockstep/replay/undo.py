@@ -7,19 +7,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep.batch.compute import interval
-from lockstep.batch.rollup import gold_of
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View, Windowed
-from lockstep.ingest import ledger
-from lockstep.ingest.ranges import Range, to_where
-from lockstep.refine.tables import Tables
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import Tables, gold_of
+from lockstep.ledger.ranges import Range, to_where
 from lockstep.replay.record import Replay
 from lockstep.replay.request import Refused
 from lockstep.replay.stage import Stage, commits, of_stream, since
 from lockstep.replay.tables import current, others
-from lockstep.views import VIEWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,9 +8,8 @@ leaves them held, whole and old, until the replay goes on.
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lockstep import lake
-from lockstep.control import lease
-from lockstep.ingest import ledger
+from lockstep import lake, ledger
+from lockstep.control.leases import lease
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +69,3 @@ def _switch(
             held[by] = dict(versions)
         record = {"writer": "manifest", "seq": _newest(settings).get("seq", 0) + 1, "by": by, "held": held}
         lake.append(spark.createDataFrame(rows, COLUMNS), settings, TABLE, ledger.txn(TABLE, record), record)
-    # The merged answers read this module.
-    from lockstep.serving.merged import follow
-
-    follow(spark, settings, versions)

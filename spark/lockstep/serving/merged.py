@@ -17,23 +17,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep.batch.compute import gold_columns
-from lockstep.batch.rollup import BEGINNING, gold_of
 from lockstep.contracts import CONTRACTS
-from lockstep.control import lease
+from lockstep.control.leases import lease
 from lockstep.definition import Keyed, View
-from lockstep.ingest import ledger
-from lockstep.live.query import live_of
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import gold_of, live_of, serving_of
+from lockstep.definition.view import BEGINNING
+from lockstep.live.frontier import final_at, live_place, live_position, live_within
 from lockstep.quality import outcomes
-from lockstep.reconcile.frontier import final_at, live_place, live_position, live_within
 from lockstep.serving.manifest import published
-from lockstep.views import VIEWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockstep.ingest.ledger import Entry
+    from lockstep.ledger.entries import Entry
     from lockstep.settings import Settings
 
 FRESHNESS = "serving.freshness"
@@ -54,11 +53,6 @@ class Freshness:
     final_until: datetime | None
     batch_at: datetime | None
     live_at: datetime | None
-
-
-def serving_of(view: View) -> str:
-    """The view's merged answer."""
-    return f"serving.{view.name}"
 
 
 def visible(settings: "Settings") -> dict[str, int]:

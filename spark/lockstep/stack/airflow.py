@@ -15,9 +15,10 @@ from pathlib import Path
 import httpx
 from psycopg2 import sql
 
-from lockstep.airflow import connected
+from lockstep.airflow_api import connected
 from lockstep.orchestration import POOLS
-from lockstep.settings import LOOPBACK, PROJECT, Settings
+from lockstep.resources import resource
+from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import net, postgres
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.parts import Launch, Part, inherited, log_file
@@ -36,7 +37,7 @@ def configuration(settings: Settings) -> dict[str, str]:
     where = f"{settings.postgres_user}:{settings.postgres_password.get_secret_value()}@{settings.postgres_host}"
     sections = {
         "CORE": {
-            "DAGS_FOLDER": str(PROJECT / "dags"),
+            "DAGS_FOLDER": str(resource("dags")),
             "EXECUTOR": "LocalExecutor",
             "PARALLELISM": "4",
             "LOAD_EXAMPLES": "False",
@@ -82,7 +83,7 @@ def configuration(settings: Settings) -> dict[str, str]:
     }
     variables = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
     # The folder of airflow_local_settings.py, which lets the tasks be forks of a scheduler that has imported what they need.
-    return variables | {"AIRFLOW_HOME": str(airflow_home(settings)), "PYTHONPATH": str(PROJECT / "infra" / "airflow")}
+    return variables | {"AIRFLOW_HOME": str(airflow_home(settings)), "PYTHONPATH": str(resource("infra") / "airflow")}
 
 
 def prepare(settings: Settings) -> None:

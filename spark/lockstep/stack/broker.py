@@ -8,14 +8,15 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from lockstep.kafka import confluent_config
-from lockstep.settings import LOOPBACK, PROJECT, Settings
+from lockstep.kafka_clients import confluent_config
+from lockstep.resources import resource
+from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, net
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import find_java
 from lockstep.stack.parts import Launch, Part, run_dir
 
-_INFRA = PROJECT / "infra" / "broker"
+_INFRA = resource("infra") / "broker"
 
 
 def properties(settings: Settings) -> str:

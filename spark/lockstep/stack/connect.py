@@ -8,15 +8,16 @@ from typing import Any
 import httpx
 
 from lockstep.contracts import CONTRACTS
-from lockstep.kafka import java_properties
-from lockstep.settings import LOOPBACK, PROJECT, Settings
+from lockstep.kafka_clients import java_properties
+from lockstep.resources import resource
+from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, net
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import find_java
 from lockstep.stack.parts import Launch, Part, run_dir
 
 CONNECTOR = "shop"
-_INFRA = PROJECT / "infra" / "connect"
+_INFRA = resource("infra") / "connect"
 
 
 def prepare(settings: Settings) -> None:

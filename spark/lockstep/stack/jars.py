@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from lockstep.settings import PROJECT, Settings
+from lockstep.resources import resource
+from lockstep.settings import Settings
 from lockstep.stack.errors import StackError
 from lockstep.stack.java import find_java, trust_options
 
-IVY_FILE = PROJECT / "infra" / "ivy.xml"
-LOCK_FILE = PROJECT / "infra" / "jars.lock"
+IVY_FILE = resource("infra") / "ivy.xml"
+LOCK_FILE = resource("infra") / "jars.lock"
 _PATTERN = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
 
 

@@ -15,14 +15,15 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT, connection
 
-from lockstep.settings import LOOPBACK, PROJECT, Settings
+from lockstep.resources import resource
+from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.parts import Launch, Part
 
 DATABASES = ("shop", "lockstep", "airflow")
 PUBLICATION = "lockstep"
-_CONFIGURATION = PROJECT / "infra" / "postgres" / "postgresql.conf"
-_SHOP_SETUP = PROJECT / "infra" / "postgres" / "shop.sql"
+_CONFIGURATION = resource("infra") / "postgres" / "postgresql.conf"
+_SHOP_SETUP = resource("infra") / "postgres" / "shop.sql"
 _STATE_OF_ROOT = Path("/var/lib/lockstep")
 _ACCOUNTS = ("postgres", "nobody")
 

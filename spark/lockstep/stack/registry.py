@@ -2,7 +2,7 @@
 
 import sys
 
-from lockstep import beat
+from lockstep import heartbeat
 from lockstep.settings import Settings
 from lockstep.stack import airflow, broker, connect, postgres, spark_cluster, spark_server
 from lockstep.stack.errors import StackError
@@ -12,7 +12,7 @@ GROUPS = {"airflow": tuple(part.name for part in airflow.PARTS)}
 
 
 def _live(settings: Settings) -> Launch:
-    return Launch([sys.executable, "-m", "lockstep.live.service"], cwd=settings.home)
+    return Launch([sys.executable, "-m", "lockstep.service"], cwd=settings.home)
 
 
 def _runs(_settings: Settings) -> str:
@@ -20,7 +20,7 @@ def _runs(_settings: Settings) -> str:
 
 
 # Its queries answer for themselves in `lockstep status`; here it is a process that must stay up, and know the server.
-LIVE = Part(name="live", check=_runs, beat=beat.last, launch=_live, needs=("kafka", "spark"), megabytes=300)
+LIVE = Part(name="live", check=_runs, beat=heartbeat.last, launch=_live, needs=("kafka", "spark"), megabytes=300)
 
 PARTS: dict[str, Part] = {
     part.name: part for part in (postgres.PART, broker.PART, connect.PART, spark_server.PART, *airflow.PARTS, LIVE)

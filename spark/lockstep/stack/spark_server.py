@@ -5,14 +5,15 @@ from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from lockstep.client import session
-from lockstep.settings import LOOPBACK, PROJECT, Settings
+from lockstep.resources import resource
+from lockstep.session import open_session
+from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, lease, net
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.java import COMPILERS, SPARK_OPENS, find_java
 from lockstep.stack.parts import Launch, Part, run_dir
 
-_INFRA = PROJECT / "infra" / "spark"
+_INFRA = resource("infra") / "spark"
 LOGGING = f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}"
 
 
@@ -121,7 +122,7 @@ def check(settings: Settings) -> str:
     from pyspark.errors import PySparkException
 
     try:
-        spark = session(f"{settings.spark_remote}/;user_id=health")
+        spark = open_session(f"{settings.spark_remote}/;user_id=health")
         try:
             answer = spark.sql("SELECT 1 AS one").collect()
         finally:

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 import psycopg2
 from kafka.errors import KafkaError
 
-from lockstep.airflow import AirflowRefused, connected
-from lockstep.batch.rollup import gold_of
-from lockstep.checkpoints import generations
+from lockstep import ledger
+from lockstep.airflow_api import AirflowRefused, connected
 from lockstep.contracts import CONTRACTS, Contract
+from lockstep.definition import View
+from lockstep.definition.registry import chosen
+from lockstep.definition.tables import Tables, gold_of
 from lockstep.errors import LockstepError
-from lockstep.ingest import ledger
 from lockstep.ingest.offsets import existing_bounds
-from lockstep.ingest.ranges import Bounds, ends
+from lockstep.ledger.ranges import Bounds, ends
+from lockstep.live import generations
+from lockstep.live.frontier import live_position
 from lockstep.quality import outcomes
-from lockstep.reconcile.frontier import live_position
 from lockstep.reconcile.run import last
-from lockstep.refine.tables import Tables
 from lockstep.status.lag import partition_lags, total
 from lockstep.status.model import Status, Stream, ViewStatus
-from lockstep.views import View, chosen
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
-from lockstep.ingest.ranges import Bounds
+from lockstep.ledger.ranges import Bounds
 
 
 @dataclass(frozen=True)

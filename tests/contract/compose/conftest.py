@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import yaml
 from dotenv import dotenv_values
-
-from lockstep.settings import PROJECT
+from tests.support.paths import CHECKOUT
 
 SECRETS = {
-    name: f"the-{name.lower()}" for name, value in dotenv_values(PROJECT / ".env.example").items() if value == ""
+    name: f"the-{name.lower()}" for name, value in dotenv_values(CHECKOUT / ".env.example").items() if value == ""
 }
 # $$ | ${NAME} | ${NAME:-default} | ${NAME:?message}
 VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>\w+)(?::(?P<kind>[-?])(?P<rest>[^}]*))?\})")
@@ -47,7 +46,7 @@ def without_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def source() -> str:
     """The file as it is written."""
-    return (PROJECT / "docker-compose.yml").read_text()
+    return (CHECKOUT / "docker-compose.yml").read_text()
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +65,7 @@ def services(compose: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def dockerfile() -> str:
     """The Dockerfile with continued lines joined."""
-    text = (PROJECT / "infra" / "images" / "lockstep" / "Dockerfile").read_text()
+    text = (CHECKOUT / "infra" / "images" / "lockstep" / "Dockerfile").read_text()
     return re.sub(r"\\\n\s*", " ", text)
 
 

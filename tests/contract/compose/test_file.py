@@ -7,8 +7,9 @@ from fnmatch import fnmatch
 from typing import Any
 
 import pytest
+from tests.support.paths import CHECKOUT
 
-from lockstep.settings import PROJECT, Settings
+from lockstep.settings import Settings
 
 from .conftest import SECRETS, VARIABLE, fill_in
 
@@ -22,7 +23,7 @@ GIVEN = {"LOCKSTEP_WEBHOOK_TOKEN", "LOCKSTEP_MAIL_PASSWORD"}
 
 def test_it_follows_the_compose_specification() -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
-    done = subprocess.run([*command, PROJECT / "docker-compose.yml"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, CHECKOUT / "docker-compose.yml"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -62,11 +63,11 @@ def test_every_path_exists_and_every_volume_is_declared(compose: dict[str, Any])
     used = set()
     for service in compose["services"].values():
         if "build" in service:
-            assert (PROJECT / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+            assert (CHECKOUT / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
         for volume in service.get("volumes", []):
             what = volume.split(":")[0]
             if what.startswith("."):
-                assert (PROJECT / what).is_file(), volume
+                assert (CHECKOUT / what).is_file(), volume
                 assert volume.endswith(":ro"), volume
             else:
                 used.add(what)
@@ -74,14 +75,14 @@ def test_every_path_exists_and_every_volume_is_declared(compose: dict[str, Any])
 
 
 def test_the_image_is_made_of_paths_that_exist_and_that_docker_is_given(dockerfile: str) -> None:
-    rules = [line for line in (PROJECT / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+    rules = [line for line in (CHECKOUT / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
     given = {rule[1:] for rule in rules if rule.startswith("!")}
     assert rules[0] == "*"
-    assert all((PROJECT / path).exists() for path in given)
+    assert all((CHECKOUT / path).exists() for path in given)
     copied = [path for line in re.findall(r"^COPY (.*)$", dockerfile, re.MULTILINE) for path in line.split()[:-1]]
     assert len(copied) > 10
     for path in copied:
-        assert (PROJECT / path).exists(), path
+        assert (CHECKOUT / path).exists(), path
         assert path.split("/")[0] in given, path
     assert not any(fnmatch(".env", rule) for rule in given)
 

@@ -8,8 +8,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from tests.support.paths import CHECKOUT
 
-from lockstep.settings import PROJECT, Settings
+from lockstep.settings import Settings
 from lockstep.stack import airflow, broker, connect, spark_server
 from lockstep.stack.registry import LAUNCHABLE, PARTS
 
@@ -110,7 +111,7 @@ def test_every_variable_is_a_setting_and_has_the_settings_default(source: str, s
 
 
 def test_the_image_and_the_example_set_settings_only(image_settings: dict[str, str]) -> None:
-    example = re.findall(r"^#?(LOCKSTEP_\w+)=(.*)$", (PROJECT / ".env.example").read_text(), re.MULTILINE)
+    example = re.findall(r"^#?(LOCKSTEP_\w+)=(.*)$", (CHECKOUT / ".env.example").read_text(), re.MULTILINE)
     assert {name for name, _ in example} | set(image_settings) <= set(DEFAULTS)
     assert all(value == str(DEFAULTS[name]) for name, value in example if value)
 
@@ -166,19 +167,19 @@ def test_all_who_touch_the_lake_see_it_at_the_same_place(services: dict[str, Any
 def test_kafka_has_the_embedded_brokers_configuration(services: dict[str, Any]) -> None:
     kafka = services["kafka"]
     embedded = set(broker.properties(Settings(_env_file=None)).splitlines())  # type: ignore[call-arg]
-    file = PROJECT / "infra" / "broker" / "server.properties"
+    file = CHECKOUT / "infra" / "broker" / "server.properties"
     own = embedded - set(file.read_text().splitlines())
     told = {name.removeprefix("KAFKA_").replace("_", ".").lower() for name in kafka["environment"]}
     # A second listener needs its protocol; the image takes the heap as a variable, and the launcher as an option.
     assert told - {"listener.security.protocol.map", "heap.opts"} == {line.partition("=")[0] for line in own}
-    assert f"./{file.relative_to(PROJECT)}:/mnt/shared/config/server.properties:ro" in kafka["volumes"]
+    assert f"./{file.relative_to(CHECKOUT)}:/mnt/shared/config/server.properties:ro" in kafka["volumes"]
     listeners = dict(re.findall(r"(\w+)://([\w.]*:\d+)", kafka["environment"]["KAFKA_ADVERTISED_LISTENERS"]))
     assert listeners == {"PLAINTEXT": "kafka:9092", "HOST": "127.0.0.1:9092"}
     assert f"kafka:{kafka['environment']['KAFKA_LOG_DIRS']}" in kafka["volumes"]
 
 
 def test_kafka_has_the_version_of_the_embedded_broker(services: dict[str, Any]) -> None:
-    ivy = ElementTree.parse(PROJECT / "infra" / "ivy.xml")  # noqa: S314 (our own file)
+    ivy = ElementTree.parse(CHECKOUT / "infra" / "ivy.xml")  # noqa: S314 (our own file)
     version = next(d.get("rev") for d in ivy.iter("dependency") if d.get("name") == "kafka_2.13")
     assert services["kafka"]["image"].startswith(f"apache/kafka:{version}@")
 
@@ -194,7 +195,7 @@ def test_postgres_has_the_embedded_servers_version_configuration_and_locale(serv
     assert "./infra/postgres/postgresql.conf:/etc/lockstep/postgresql.conf:ro" in postgres["volumes"]
     # From 18 on, the image's data is in a directory of its version below this one.
     assert "postgres:/var/lib/postgresql" in postgres["volumes"]
-    source = (PROJECT / "spark" / "lockstep" / "stack" / "postgres.py").read_text()
+    source = (CHECKOUT / "spark" / "lockstep" / "stack" / "postgres.py").read_text()
     for option in postgres["environment"]["POSTGRES_INITDB_ARGS"].split():
         assert f'"{option}"' in source, option
     assert postgres["environment"]["POSTGRES_USER"] == DEFAULTS["LOCKSTEP_POSTGRES_USER"]
@@ -205,9 +206,9 @@ def test_postgres_has_the_embedded_servers_version_configuration_and_locale(serv
 def test_the_simulators_command_is_one_that_the_command_line_has(services: dict[str, Any], service: str) -> None:
     from typer.main import get_command
 
-    from lockstep.cli import app
+    from lockstep.cli.main import app
 
     program, command, *options = services[service]["command"]
     assert program == "lockstep"
-    found = get_command(app).commands[command]  # type: ignore[attr-defined]
+    found = get_command(app).get_command(None, command)  # type: ignore[attr-defined]
     assert set(options) <= {option for parameter in found.params for option in parameter.opts}

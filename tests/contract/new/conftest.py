@@ -4,8 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-from lockstep.settings import PROJECT
+from tests.support.paths import CHECKOUT
 
 TREES = ("spark/lockstep", "expectations", "dbt/models", "tests")
 
@@ -15,6 +14,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources, suites, dbt models and tests, without data and caches."""
     root = tmp_path_factory.mktemp("project")
     for tree in TREES:
-        shutil.copytree(PROJECT / tree, root / tree, ignore=shutil.ignore_patterns("__pycache__", "data"))
-    shutil.copy(PROJECT / "pyproject.toml", root)
+        shutil.copytree(CHECKOUT / tree, root / tree, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    shutil.copy(CHECKOUT / "pyproject.toml", root)
     return root

@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.paths import CHECKOUT
 from typer.testing import CliRunner
 
-from lockstep.new import commands, make
+from lockstep.cli import new
+from lockstep.new import make
 from lockstep.new.make import NotMade, Stream
-from lockstep.settings import PROJECT
 
 RETURNS = Stream(
     "returns",
@@ -45,8 +46,8 @@ def made(project: Path) -> list[Path]:
 
 
 def test_the_platforms_own_files_are_left_alone(project, made):
-    ours = {path.relative_to(PROJECT) for path in (PROJECT / "spark").rglob("*.py")}
-    changed = {p for p in ours if (project / p).exists() and (project / p).read_bytes() != (PROJECT / p).read_bytes()}
+    ours = {path.relative_to(CHECKOUT) for path in (CHECKOUT / "spark").rglob("*.py")}
+    changed = {p for p in ours if (project / p).exists() and (project / p).read_bytes() != (CHECKOUT / p).read_bytes()}
     assert changed == set()
     lines = sum(len((project / p).read_text().splitlines()) for p in made if p != make.SOURCES)
     assert lines < 300
@@ -59,7 +60,7 @@ def test_what_is_made_is_clean_and_typed(project, made):
         path.removeprefix("spark/").removesuffix(".py").replace("/", ".") for path in python if path.startswith("spark")
     ]
     # The cache of the project's own run: a first run takes half a minute.
-    cache = f"--cache-dir={PROJECT / '.mypy_cache'}"
+    cache = f"--cache-dir={CHECKOUT / '.mypy_cache'}"
     run(project, "mypy", cache, *(arg for module in ours for arg in ("-m", module)))
 
 
@@ -132,14 +133,14 @@ def test_columns_that_do_not_fit_together_are_refused(project, wrong, reason):
 
 def test_the_readme_shows_what_is_made_and_how_many_lines_it_is(tmp_path, monkeypatch):
     for tree in ("spark/lockstep/contracts", "spark/lockstep/views", "expectations", "dbt/models", "tests"):
-        shutil.copytree(PROJECT / tree, tmp_path / tree, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(commands, "PROJECT", tmp_path)
-    readme = (PROJECT / "README.md").read_text()
+        shutil.copytree(CHECKOUT / tree, tmp_path / tree, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(commands, "CHECKOUT", tmp_path)
+    readme = (CHECKOUT / "README.md").read_text()
     (block,) = re.findall(r"```shell\n(lockstep new .*?)```", readme, re.DOTALL)
     lines = 0
     for line in block.replace("\\\n", " ").splitlines():
         if line.startswith("lockstep new "):
-            done = CliRunner().invoke(commands.app, shlex.split(line)[2:])
+            done = CliRunner().invoke(new.app, shlex.split(line)[2:])
             assert done.exit_code == 0, done.output
             lines += sum(int(found) for found in re.findall(r"(\d+) lines", done.output))
     assert f"They write {lines} lines" in readme

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shop import Shop
+from tests.support.shop import Shop
 
+from lockstep import service
 from lockstep.batch.rollup import roll_up
-from lockstep.checkpoints import generations, journal
+from lockstep.catalog import connect
+from lockstep.checkpoints import journal
 from lockstep.contracts import Contract
+from lockstep.definition import View
 from lockstep.ingest.bronze import ingest
-from lockstep.live import query
+from lockstep.live import generations
 from lockstep.refine.silver import refine
-from lockstep.session import connect
 from lockstep.settings import Settings
-from lockstep.views import View
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def followed(settings: Settings, view: View) -> Callable[..., AbstractContextMan
         with connect(settings, "live") as spark:
             for name, value in (conf or {}).items():
                 spark.conf.set(name, value)
-            running = query.start(spark, settings, view)
+            running = service.start(spark, settings, view)
             try:
                 yield running.processAllAvailable
             finally:

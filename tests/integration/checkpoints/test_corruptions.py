@@ -4,10 +4,11 @@ import shutil
 
 import pytest
 
-from lockstep.checkpoints import generations, resets
+from lockstep.checkpoints import resets
 from lockstep.checkpoints.errors import CheckpointBroken
 from lockstep.checkpoints.form import verified
 from lockstep.checkpoints.verify import verify
+from lockstep.live import generations
 
 
 def remove(file):

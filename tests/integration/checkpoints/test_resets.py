@@ -5,10 +5,11 @@ import time
 
 import pytest
 
-from lockstep.checkpoints import generations, resets
+from lockstep.checkpoints import resets
 from lockstep.checkpoints.errors import Refused
 from lockstep.checkpoints.tidy import tidy
 from lockstep.ingest.offsets import bounds
+from lockstep.live import generations
 from lockstep.reconcile.run import reconcile
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from lockstep import lake
-from lockstep.checkpoints import forks, generations, savepoints
+from lockstep import lake, service
+from lockstep.catalog import connect
+from lockstep.checkpoints import forks, savepoints
 from lockstep.checkpoints.errors import CheckpointBroken, Refused
-from lockstep.live import query
-from lockstep.session import connect
-from lockstep.views import VIEWS
+from lockstep.definition.registry import VIEWS
+from lockstep.live import generations
 
 SIX = [(f"10:0{minute}", 2) for minute in range(6)]
 
@@ -49,7 +49,7 @@ def test_a_savepoint_brings_back_state_and_table_and_what_came_since_is_counted_
         shop.view("later", 400)
         shop.flush()
         with connect(settings, "live") as own:
-            running = query.start(own, settings, changed)
+            running = service.start(own, settings, changed)
             running.processAllAvailable()
             running.stop()
         wrote = [c.rows for c in lake.commits(settings, f"live.{changed.name}") if c.record.get("writer") == "live"]

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from lockstep.checkpoints import generations, journal, resets
+from lockstep import service
+from lockstep.checkpoints import journal, resets
 from lockstep.checkpoints.verify import verify
-from lockstep.live import progress, service
-from lockstep.views import VIEWS
+from lockstep.definition.registry import VIEWS
+from lockstep.live import generations, progress
 
 
 @pytest.fixture

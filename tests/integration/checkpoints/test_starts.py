@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import functions as F
 
-from lockstep.checkpoints import compatible, generations, inspection, lease, overview
+from lockstep import service
+from lockstep.catalog import connect
+from lockstep.checkpoints import compatible, inspection, overview
 from lockstep.checkpoints.errors import CheckpointIncompatible, Refused
 from lockstep.errors import LeaseHeld
-from lockstep.live import query
-from lockstep.session import connect
+from lockstep.live import generations, lease
 
 
 def test_a_second_query_on_a_checkpoint_is_not_let_in_and_is_told_who_runs(
@@ -18,19 +19,19 @@ def test_a_second_query_on_a_checkpoint_is_not_let_in_and_is_told_who_runs(
     monkeypatch.setattr(lease, "WAIT_SECONDS", 1)
     minutes(range(2))
     with connect(settings, "live") as one, connect(settings, "live") as other:
-        first = query.start(one, settings, view)
+        first = service.start(one, settings, view)
         try:
             first.processAllAvailable()
             with pytest.raises(
                 LeaseHeld, match=rf"another query runs on its checkpoint.*lockstep:checkpoint:{view.name}:pid"
             ):
-                query.start(other, settings, view)
+                service.start(other, settings, view)
             minutes(range(2, 4))
             first.processAllAvailable()
         finally:
             first.stop()
         monkeypatch.undo()
-        second = query.start(other, settings, view)
+        second = service.start(other, settings, view)
         second.processAllAvailable()
         second.stop()
     assert counts() == [(f"10:0{minute}", 2) for minute in range(4)]
@@ -101,7 +102,7 @@ def test_a_change_that_the_checkpoint_cannot_follow_is_said_before_and_refused_a
         connect(settings, "live") as own,
         pytest.raises(CheckpointIncompatible, match=r"not started\. Begin generation 2"),
     ):
-        query.start(own, settings, changed)
+        service.start(own, settings, changed)
     assert generations.current(settings, view.name) == 1
     live()
     assert counts() == [("10:00", 2), ("10:01", 2)], "the query as it was goes on"

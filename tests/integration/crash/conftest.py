@@ -20,6 +20,6 @@ def traffic(settings: Settings, stream: Contract) -> Traffic:
 
 @pytest.fixture(scope="module")
 def scene(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """One stream for all crash points of a module: each finds what the ones before it have left."""
+    """One stream for all failpoints of a module: each finds what the ones before it have left."""
     with staged(stack, tmp_path_factory.mktemp("scene")) as one:
         yield one

@@ -13,9 +13,10 @@ from typing import Any
 
 from pyspark import cloudpickle
 
-from lockstep import control, lake
+from lockstep import lake
+from lockstep.control import database
 from lockstep.ingest import bronze
-from lockstep.ingest.ranges import Range
+from lockstep.ledger.ranges import Range
 
 # What the server runs goes there as code: it does not have the tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -35,7 +36,7 @@ def without_lease(patch: Callable[[Any, str, Any], None] = setattr) -> None:
 
     @contextmanager
     def anybody(settings: Any, table: str, holder: str) -> Iterator[Any]:
-        with control.control(settings) as connection:
+        with database.control(settings) as connection:
             yield connection
 
     patch(bronze, "lease", anybody)
@@ -45,9 +46,9 @@ def without_order() -> None:
     """Move the ledger's head before the commit, and die in between."""
 
     def early(df: Any, config: Any, table: str, txn: lake.Txn, record: Any) -> None:
-        with control.control(config) as connection:
-            control.head(connection, table)
-            control.advance(connection, table, 1, record["seq"], [Range(**r) for r in record["ranges"]])
+        with database.control(config) as connection:
+            database.head(connection, table)
+            database.advance(connection, table, 1, record["seq"], [Range(**r) for r in record["ranges"]])
         os.killpg(0, signal.SIGKILL)
 
     lake.append = early

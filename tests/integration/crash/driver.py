@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.integration.crash import defences, flow
+from tests.support.paths import CHECKOUT
 
+from lockstep import service
 from lockstep import settings as configuration
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
-from lockstep.crashpoint import VARIABLE
-from lockstep.live import service
+from lockstep.definition.registry import VIEWS
+from lockstep.failpoints import VARIABLE
 from lockstep.maintain import maintain
 from lockstep.maintain import run as housekeeping
-from lockstep.session import connect
-from lockstep.settings import PROJECT
-from lockstep.views import VIEWS
 
 MAX_OFFSETS = 60
 
@@ -30,7 +30,7 @@ def task(stream: str, *arguments: str, crash_at: str = "") -> Iterator["subproce
     """Start the driver; whatever is left of its process group at the end of the block is killed."""
     env = os.environ | {"LOCKSTEP_MAX_OFFSETS_PER_RUN": str(MAX_OFFSETS)} | ({VARIABLE: crash_at} if crash_at else {})
     command = [sys.executable, "-m", "tests.integration.crash.driver", stream, *arguments]
-    process = subprocess.Popen(command, cwd=PROJECT, env=env, start_new_session=True)
+    process = subprocess.Popen(command, cwd=CHECKOUT, env=env, start_new_session=True)
     try:
         yield process
     finally:
@@ -38,7 +38,7 @@ def task(stream: str, *arguments: str, crash_at: str = "") -> Iterator["subproce
 
 
 def kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the process group, as a crash point does."""
+    """Kill the process group, as a failpoint does."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)
@@ -65,7 +65,7 @@ def supervised(stream: str, *arguments: str) -> Iterator[None]:
 
 
 def run_until_killed(stream: str, crash_at: str, *arguments: str) -> None:
-    """Run the driver until its crash point has killed it."""
+    """Run the driver until its failpoint has killed it."""
     with task(stream, *arguments, crash_at=crash_at) as process:
         assert process.wait(120) == -signal.SIGKILL, f"it ended before {crash_at}"
 

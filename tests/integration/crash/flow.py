@@ -16,19 +16,20 @@ from typing import Any
 
 from deltalake import DeltaTable
 from tenacity import Retrying, stop_after_attempt, wait_fixed
-from tests.e2e import oracle
-from tests.shop import START, Shop
+from tests.support import retail_oracle
+from tests.support.shop import START, Shop
 
 from lockstep import lake
 from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
+from lockstep.definition import View
+from lockstep.definition.registry import VIEWS
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
 from lockstep.replay import run
 from lockstep.replay.request import parse
-from lockstep.session import connect
 from lockstep.settings import Settings
-from lockstep.views import VIEWS, View
 
 FATES = ("silver", "duplicates", "quarantined", "control")
 
@@ -131,7 +132,7 @@ class Traffic(Shop):
 def violations(settings: Settings, stream: Contract, view: View, sent: list[dict[str, Any]]) -> list[str]:
     """Every invariant of ``FAILURES`` that does not hold, in a sentence; none when all do."""
     sent = sorted(sent, key=lambda r: (r["partition"], r["offset"]))
-    views, fates = oracle.judge_page_views(sent)
+    views, fates = retail_oracle.judge_page_views(sent)
     bronze = _places(settings, f"bronze.{stream.name}", "")
     silver, aside = _places(settings, f"silver.{stream.name}", "_"), _places(settings, f"quarantine.{stream.name}", "_")
     ids = Counter(row["event_id"] for row in _rows(settings, f"silver.{stream.name}", "event_id"))

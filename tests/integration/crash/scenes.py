@@ -1,4 +1,4 @@
-"""Each crash point, played once: data flows, and something is killed. Then the retries run, and the invariants are looked at.
+"""Each failpoint, played once: data flows, and something is killed. Then the retries run, and the invariants are looked at.
 
 ``nth`` says at which of its passes the point strikes; the gate plays each once, the long run each with many.
 """
@@ -18,22 +18,22 @@ from typing import Any
 import psutil
 from deltalake import DeltaTable
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
-from tests.e2e import oracle
 from tests.integration.crash.driver import kill, run_until_killed, supervised, task
 from tests.integration.crash.flow import Traffic, digest, drain, recover, replay, stream_named, violations, windows
 from tests.integration.crash.watch import appears, until
+from tests.support import retail_oracle
 
 from lockstep import lake
-from lockstep.checkpoints import generations
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
-from lockstep.kafka import ensure_topics
+from lockstep.definition.registry import VIEWS
+from lockstep.kafka_clients import ensure_topics
+from lockstep.live import generations
 from lockstep.replay import run
 from lockstep.replay.record import find
-from lockstep.session import connect
 from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
-from lockstep.views import VIEWS
 
 MONTHS_AGO = time.time() - 60 * 86400
 ORPHANS = 5000
@@ -189,7 +189,7 @@ class Scene:
     def live_is_right(self) -> bool:
         """Whether the live table has what the oracle says."""
         sent = sorted(self.traffic.sent, key=lambda r: (r["partition"], r["offset"]))
-        return windows(self.settings, f"live.{self.view.name}") == dict(oracle.judge_page_views(sent)[0])
+        return windows(self.settings, f"live.{self.view.name}") == dict(retail_oracle.judge_page_views(sent)[0])
 
     def table(self, layer: str) -> Path:
         """Where the stream's (or, live, the view's) table of a layer lies."""

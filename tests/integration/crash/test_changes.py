@@ -5,11 +5,11 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from tests.shop import Shop
+from tests.support.shop import Shop
 
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka import ensure_topics
+from lockstep.kafka_clients import ensure_topics
 from lockstep.refine import silver
 
 
@@ -39,7 +39,7 @@ def test_what_came_before_the_retry_is_in_the_current_rows_too(spark, settings, 
     change(shop, "u1", 30, lsn=1)
     ingest(spark, settings, users, "run")
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(silver, "crashpoint", lambda name: _die_at("changes-applied", name))
+        patch.setattr(silver, "failpoint", lambda name: _die_at("changes-applied", name))
         silver.refine(spark, settings, users, "killed")
     change(shop, "u2", 40, lsn=2)
     change(shop, "u1", 31, lsn=3)

@@ -12,9 +12,9 @@ from tests.integration.crash.driver import run_until_killed, task
 from tests.integration.crash.flow import recover, violations
 from tests.integration.crash.watch import appears
 
+from lockstep.catalog import connect
 from lockstep.errors import LedgerBroken
 from lockstep.ingest import bronze
-from lockstep.session import connect
 
 
 def test_without_the_transaction_id_a_write_that_outlives_its_task_is_there_twice(

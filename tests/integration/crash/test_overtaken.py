@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from tests.integration.crash.flow import recover, violations
 
-from lockstep import lake
+from lockstep import lake, ledger
+from lockstep.definition.tables import Tables
 from lockstep.errors import Overtaken
-from lockstep.ingest import bronze, ledger
+from lockstep.ingest import bronze
 from lockstep.refine import silver
-from lockstep.refine.tables import Tables
 
 
 def half(ranges):
@@ -44,7 +44,7 @@ def test_a_dead_refine_comes_in_when_quarantine_is_already_ahead_of_it(
             monkeypatch.undo()
             silver._write(spark, settings, stream, Tables.of(stream), None, half(ranges), "dead")
 
-    monkeypatch.setattr(silver, "crashpoint", overtaken)
+    monkeypatch.setattr(silver, "failpoint", overtaken)
     with pytest.raises(Overtaken, match="entry 1 is of run dead"):
         silver.refine(spark, settings, stream, "retry")
     recover(settings, stream, view)

@@ -1,4 +1,4 @@
-"""Waiting for the file that marks a crash point, closely enough to be there before the next one."""
+"""Waiting for the file that marks a failpoint, closely enough to be there before the next one."""
 
 import time
 from collections.abc import Callable

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from importlib.util import module_from_spec, spec_from_file_location
 
-from lockstep.settings import PROJECT
+from tests.support.paths import CHECKOUT
 
-SPEC = spec_from_file_location("restart_spike", PROJECT / "docs/examples/restart_spike.py")
+SPEC = spec_from_file_location("restart_spike", CHECKOUT / "docs/examples/restart_spike.py")
 restart_spike = module_from_spec(SPEC)
 SPEC.loader.exec_module(restart_spike)
 TEN = datetime(2026, 11, 10, 10, tzinfo=UTC)

@@ -6,15 +6,14 @@ import pytest
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from lockstep import lake
+from lockstep import lake, service
 from lockstep.batch.rollup import roll_up
-from lockstep.check import ensure
+from lockstep.catalog import connect
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.trial import ensure
 from lockstep.errors import ViewRefused
 from lockstep.ingest.bronze import ingest
-from lockstep.live import query
 from lockstep.refine.silver import refine
-from lockstep.session import connect
-from lockstep.views import VIEWS
 
 WINDOWED, KEYED = VIEWS["page_views_per_minute"], VIEWS["orders_in_eight_minutes"]
 
@@ -73,6 +72,6 @@ def test_nothing_of_a_refused_view_is_started(spark, settings, stream, view, sho
     with pytest.raises(ViewRefused):
         roll_up(spark, settings, bad, "run")
     with connect(settings, "live") as own, pytest.raises(ViewRefused):
-        query.start(own, settings, bad)
+        service.start(own, settings, bad)
     assert not lake.exists(settings, f"gold.{view.name}")
     assert not lake.exists(settings, f"live.{view.name}")

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
-from tests.integration.views.conftest import run, side_by_side
-from tests.shop import Shop
+from tests.shop.integration.views.conftest import run, side_by_side
+from tests.support.shop import Shop
 
 from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import Windowed
+from lockstep.definition.registry import VIEWS
 from lockstep.definition.windows import per_window
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka import ensure_topics
+from lockstep.kafka_clients import ensure_topics
 from lockstep.refine.silver import refine
-from lockstep.session import connect
 from lockstep.settings import Settings
-from lockstep.views import VIEWS
 
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
 

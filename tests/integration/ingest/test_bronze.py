@@ -7,14 +7,15 @@ from datetime import datetime
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 from kafka import TopicPartition
-from tests.shop import START, Shop
+from tests.support.shop import START, Shop
 
-from lockstep import control, lake
+from lockstep import lake, ledger
 from lockstep.batch.rollup import roll_up
+from lockstep.control import database
+from lockstep.definition.tables import bronze_of
 from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
-from lockstep.ingest import ledger
-from lockstep.ingest.bronze import accept_gap, ingest, table_of
-from lockstep.kafka import admin, confluent_config, ensure_topics
+from lockstep.ingest.bronze import accept_gap, ingest
+from lockstep.kafka_clients import admin, confluent_config, ensure_topics
 from lockstep.refine.silver import refine
 
 
@@ -30,17 +31,17 @@ def test_bronze_is_exactly_what_the_broker_acknowledged_in_steps_that_join(spark
     small = settings.model_copy(update={"max_offsets_per_run": 20})
     sizes = [entry.rows for _ in range(4) if (entry := ingest(spark, small, stream, "run"))]
     assert sizes == [20, 20, 11]
-    assert offsets(rows(table_of(stream))) == sorted(shop.acknowledged)
-    assert list(ledger.problems(reversed(list(ledger.entries(settings, table_of(stream)))))) == []
+    assert offsets(rows(bronze_of(stream))) == sorted(shop.acknowledged)
+    assert list(ledger.problems(reversed(list(ledger.entries(settings, bronze_of(stream)))))) == []
 
 
 def test_a_second_run_with_nothing_new_commits_nothing(spark, settings, stream, shop):
     shop.view("e1", 0)
     shop.flush()
     assert ingest(spark, settings, stream, "run") is not None
-    before = len(list(lake.commits(settings, table_of(stream))))
+    before = len(list(lake.commits(settings, bronze_of(stream))))
     assert ingest(spark, settings, stream, "run") is None
-    assert len(list(lake.commits(settings, table_of(stream)))) == before
+    assert len(list(lake.commits(settings, bronze_of(stream)))) == before
 
 
 def test_the_raw_bytes_key_headers_and_kafka_time_are_kept(spark, settings, stream, shop, rows):
@@ -48,7 +49,7 @@ def test_the_raw_bytes_key_headers_and_kafka_time_are_kept(spark, settings, stre
     shop.heartbeat(60)
     shop.flush()
     ingest(spark, settings, stream, "run")
-    found = {row["value"]: row for row in rows(table_of(stream))}
+    found = {row["value"]: row for row in rows(bronze_of(stream))}
     assert bytes(found[b"\x00\xff"]["key"]) == b"k"
     assert found[b"\x00\xff"]["timestamp"] == datetime(2026, 11, 10, 10, 0, 12, 500_000)
     assert [h["key"] for h in found[None]["headers"]] == ["lockstep-heartbeat"]
@@ -58,10 +59,10 @@ def test_a_write_that_runs_twice_under_one_transaction_id_is_there_once(spark, s
     shop.view("e1", 0)
     shop.flush()
     entry = ingest(spark, settings, stream, "run")
-    again = spark.table(table_of(stream))
+    again = spark.table(bronze_of(stream))
     record = ledger.record("ingest", None, "run", entry.ranges)
-    lake.append(again, settings, table_of(stream), ledger.txn(table_of(stream), record), record)
-    assert len(rows(table_of(stream))) == 1
+    lake.append(again, settings, bronze_of(stream), ledger.txn(bronze_of(stream), record), record)
+    assert len(rows(bronze_of(stream))) == 1
 
 
 def test_a_newest_commit_that_vanished_stops_the_next_run(spark, settings, stream, shop):
@@ -69,10 +70,10 @@ def test_a_newest_commit_that_vanished_stops_the_next_run(spark, settings, strea
         shop.view(f"e{n}", n)
         shop.flush()
         ingest(spark, settings, stream, "run")
-    with control.control(settings) as connection:
-        head = control.head(connection, table_of(stream))
+    with database.control(settings) as connection:
+        head = database.head(connection, bronze_of(stream))
         ahead = replace(head, seq=head.seq + 1)
-        control.advance(connection, table_of(stream), ahead.version, ahead.seq, [])
+        database.advance(connection, bronze_of(stream), ahead.version, ahead.seq, [])
     shop.view("e3", 3)
     shop.flush()
     with pytest.raises(LedgerBroken, match="newest commit is gone"):
@@ -113,7 +114,7 @@ def test_partitions_added_midway_are_read_from_their_beginning_in_every_layer(
     assert [(r.start, r.end) for r in entry.ranges if r.partition > 2] == [(0, 1), (0, 1)]
     refine(spark, settings, stream, "run")
     roll_up(spark, settings, view, "run")
-    assert offsets(rows(table_of(stream))) == sorted(shop.acknowledged + later.acknowledged)
+    assert offsets(rows(bronze_of(stream))) == sorted(shop.acknowledged + later.acknowledged)
     assert [row["views"] for row in rows(f"gold.{view.name}")] == [3]
 
 
@@ -134,6 +135,6 @@ def test_what_retention_took_stops_the_stream_until_somebody_signs_for_it(spark,
     signed = accept_gap(spark, settings, stream, by="an operator", why="retention was too short")
     assert (signed.rows, signed.signed["why"]) == (0, "retention was too short")
     assert ingest(spark, settings, stream, "run").rows == 3
-    assert sorted(row["offset"] for row in rows(table_of(stream))) == [0, 1, 2, 3, 7, 8, 9]
-    assert list(ledger.problems(reversed(list(ledger.entries(settings, table_of(stream)))))) == []
+    assert sorted(row["offset"] for row in rows(bronze_of(stream))) == [0, 1, 2, 3, 7, 8, 9]
+    assert list(ledger.problems(reversed(list(ledger.entries(settings, bronze_of(stream)))))) == []
     assert accept_gap(spark, settings, stream, by="an operator", why="again") is None

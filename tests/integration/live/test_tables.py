@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.unit.views.machines import at, changed, happened
+from tests.shop.unit.views.machines import at, changed, happened
 
-from lockstep.batch.rollup import gold_of, roll_up
+from lockstep import service
+from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import gold_of, live_of
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka import confluent_config, ensure_topics
-from lockstep.live import query
-from lockstep.live.query import live_of
+from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.refine.silver import refine
-from lockstep.session import connect
 from lockstep.settings import Settings
-from lockstep.views import VIEWS
 
 Feed = Callable[..., None]
 
@@ -53,7 +53,7 @@ def alone(settings: Settings, name: str) -> Iterator[tuple[Feed, Callable[[], li
             assert producer.flush(30) == 0
 
         with connect(settings, "live") as spark:
-            running = query.start(spark, settings, view)
+            running = service.start(spark, settings, view)
             try:
                 yield feed, lambda: _live(spark, view, running)
                 assert sorted(map(str, _live(spark, view, running))) == sorted(map(str, _batch(settings, view, own)))

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from lockstep import lake
-from lockstep.ingest import ledger
-from lockstep.ingest.bronze import ingest, table_of
+from lockstep import lake, ledger
+from lockstep.definition.tables import bronze_of
+from lockstep.ingest.bronze import ingest
 from lockstep.maintain import maintain
 from lockstep.maintain import run as housekeeping
 
@@ -17,7 +17,7 @@ def test_small_files_become_one_every_version_stays_readable_and_the_ledger_is_a
         shop.view(f"e{n}", n)
         shop.flush()
         ingest(spark, settings, stream, "run")
-    table = table_of(stream)
+    table = bronze_of(stream)
     before = sorted(row["offset"] for row in rows(table))
     done = {kept.table: kept for kept in maintain(spark, settings, [table], "run")}
     assert (done[table].files_before, done[table].files_after) == (3, 1)
@@ -35,7 +35,7 @@ def test_the_ledger_goes_on_after_housekeeping(spark, settings, stream, shop):
     shop.view("e1", 1)
     shop.flush()
     entry = ingest(spark, settings, stream, "run")
-    maintain(spark, settings, [table_of(stream)], "run")
+    maintain(spark, settings, [bronze_of(stream)], "run")
     assert ledger.untouched(settings, entry)
     shop.view("e2", 2)
     shop.flush()

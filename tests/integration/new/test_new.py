@@ -13,20 +13,20 @@ from types import ModuleType
 
 import pytest
 from confluent_kafka import Producer
-from tests.oracles.record import Record
+from tests.shop.oracles.record import Record
+from tests.support.paths import CHECKOUT
 
+from lockstep import service
 from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka import confluent_config, ensure_topics
-from lockstep.live import query
+from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.new import make
 from lockstep.new.make import Stream
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 from lockstep.serving.merged import publish
-from lockstep.session import connect
-from lockstep.settings import PROJECT
 
 AT = datetime(2026, 11, 10, 10, tzinfo=UTC)
 SCHEMA = "parcel STRING, weighed_at TIMESTAMP, scale_no BIGINT, kilograms DECIMAL(9,3)"
@@ -46,7 +46,7 @@ def own(tmp_path: Path) -> Iterator[tuple[ModuleType, ModuleType]]:
     folders = ("spark/lockstep/contracts", "spark/lockstep/views", "expectations/silver", "expectations/gold")
     for folder in (*folders, "tests/oracles", "tests/unit/views", "dbt/models"):
         (tmp_path / folder).mkdir(parents=True)
-    shutil.copy(PROJECT / make.SOURCES, tmp_path / make.SOURCES)
+    shutil.copy(CHECKOUT / make.SOURCES, tmp_path / make.SOURCES)
     contract = load(
         tmp_path, make.stream(tmp_path, Stream(name, "events", SCHEMA, "parcel", "scale_no", "weighed_at"))[0]
     )
@@ -95,7 +95,7 @@ def test_it_reaches_bronze_silver_gold_live_and_serving_and_both_layers_agree(sp
     }
     assert roll_up(spark, settings, view, "run").counts == {"counted": 2, "ignored": 1, "side": 0}
     with connect(settings, "live") as session:
-        running = query.start(session, settings, replace(view))
+        running = service.start(session, settings, replace(view))
         running.processAllAvailable()
         running.stop()
     (report,) = reconcile(spark, settings, [view], "run")

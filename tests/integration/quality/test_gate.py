@@ -1,14 +1,16 @@
 """The gates, on real rows."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lockstep.batch.rollup import gold_of, roll_up
+from lockstep.batch.rollup import roll_up
 from lockstep.contracts import Contract
+from lockstep.definition import View
+from lockstep.definition.tables import gold_of
 from lockstep.ingest.bronze import ingest
 from lockstep.quality import suites
 from lockstep.quality.docs import build
@@ -16,7 +18,6 @@ from lockstep.quality.gate import GateFailed, gate, is_open
 from lockstep.quality.outcomes import summary
 from lockstep.refine.silver import refine
 from lockstep.settings import Settings
-from lockstep.views import View
 
 PAGES = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "page", "value_set": ["/", "/cart"]}}
 UNIQUE = {"type": "expect_column_values_to_be_unique", "kwargs": {"column": "event_id"}}
@@ -24,18 +25,21 @@ Expect = Callable[..., None]
 
 
 @pytest.fixture
-def expect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Expect]:
+def settings(settings: Settings, tmp_path: Path) -> Settings:
+    """The settings of a project of the test's own, which has no suites yet."""
+    return settings.model_copy(update={"project": tmp_path})
+
+
+@pytest.fixture
+def expect(settings: Settings) -> Expect:
     """Write the suite of a table."""
-    monkeypatch.setattr(suites, "ROOT", tmp_path)
 
     def write(table: str, *expectations: dict[str, Any]) -> None:
-        file = suites.suite_file(table)
-        file.parent.mkdir(exist_ok=True)
+        file = suites.suite_file(settings, table)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({"name": table, "expectations": expectations}))
-        suites.load.cache_clear()
 
-    yield write
-    suites.load.cache_clear()
+    return write
 
 
 @pytest.fixture

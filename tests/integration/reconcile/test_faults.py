@@ -11,22 +11,23 @@ from xml.etree.ElementTree import parse
 
 import pytest
 from tests.integration.reconcile.test_lambda import pretend_the_query_is_done
-from tests.shop import START, Shop
+from tests.support.shop import START, Shop
 from typer.testing import CliRunner
 
 from lockstep import lake
-from lockstep.batch.rollup import gold_of, roll_up
-from lockstep.cli import app
+from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
+from lockstep.cli.main import app
 from lockstep.contracts import CONTRACTS
+from lockstep.control.intervals import claim, release
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import gold_of
+from lockstep.definition.version import definition_version
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka import ensure_topics
-from lockstep.reconcile import judge
+from lockstep.kafka_clients import ensure_topics
+from lockstep.reconcile import causes
 from lockstep.reconcile.run import last, reconcile
 from lockstep.refine.silver import refine
-from lockstep.replay.lock import claim, release
-from lockstep.session import connect
-from lockstep.version import definition_version
-from lockstep.views import VIEWS
 
 
 @dataclass(frozen=True)
@@ -50,18 +51,18 @@ FAULTS = {
     "a window missing live": Fault(f"DELETE FROM {{live}} WHERE {WHOLE}", "only_batch"),
     "a batch row dropped": Fault(f"DELETE FROM {{gold}} WHERE {HOME}", "only_live", corrected=False),
     "a window missing in batch": Fault(f"DELETE FROM {{gold}} WHERE {WHOLE}", "only_live", corrected=False),
-    "a late row counted": Fault(f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", judge.LATE),
+    "a late row counted": Fault(f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", causes.LATE),
     "a duplicate counted": Fault(
-        f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", judge.DUPLICATE
+        f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", causes.DUPLICATE
     ),
     "a quarantined row counted": Fault(
-        f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", judge.QUARANTINED
+        f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", causes.QUARANTINED
     ),
     "another definition live": Fault(
-        f"UPDATE {{live}} SET views = 7, _updated_at = now() WHERE {HOME}", "changed", "explained", judge.OTHER_CODE
+        f"UPDATE {{live}} SET views = 7, _updated_at = now() WHERE {HOME}", "changed", "explained", causes.OTHER_CODE
     ),
     # Once it is over, nothing excuses the row, and it is corrected.
-    "a replay at work": Fault(f"UPDATE {{live}} SET views = 8 WHERE {HOME}", "changed", "explained", judge.REPLAY),
+    "a replay at work": Fault(f"UPDATE {{live}} SET views = 8 WHERE {HOME}", "changed", "explained", causes.REPLAY),
 }
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
@@ -176,7 +177,7 @@ def test_what_nobody_can_explain_raises_one_alert_and_stays_until_it_is_repaired
 
 
 def test_each_cause_is_counted(found):
-    named = (judge.LATE, judge.DUPLICATE, judge.QUARANTINED, judge.OTHER_CODE, judge.REPLAY)
+    named = (causes.LATE, causes.DUPLICATE, causes.QUARANTINED, causes.OTHER_CODE, causes.REPLAY)
     assert found.after.causes == dict.fromkeys(named, 1)
 
 

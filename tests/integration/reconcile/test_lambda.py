@@ -3,17 +3,15 @@
 import json
 from pathlib import Path
 
-from tests.shop import START
+from tests.support.shop import START
 
-from lockstep import lake
+from lockstep import lake, ledger, service
 from lockstep.batch.rollup import rebuild, roll_up
-from lockstep.ingest import ledger
+from lockstep.catalog import connect
 from lockstep.ingest.bronze import ingest
 from lockstep.ingest.offsets import bounds
-from lockstep.live import query
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
-from lockstep.session import connect
 
 
 def batch(spark, settings, stream, view):
@@ -47,7 +45,7 @@ def test_both_layers_give_the_worked_answer_and_reconciliation_says_so(spark, se
     assert entry.counts == {"counted": 6, "ignored": 1, "side": 0}
     assert counts(rows(f"gold.{view.name}")) == ANSWER
     with connect(settings, "live") as own:
-        running = query.start(own, settings, view)
+        running = service.start(own, settings, view)
         running.processAllAvailable()
         dropped = [op.numRowsDroppedByWatermark for op in running.lastProgress.stateOperators]
         running.stop()

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from lockstep import lake, steps
-from lockstep.control import lease
+from lockstep import lake, tasks
+from lockstep.control.leases import lease
 from lockstep.errors import LeaseHeld
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
@@ -54,9 +54,9 @@ def test_rows_whose_task_died_with_its_work_done_still_wait_for_silver(spark, se
     shop.flush()
     ingest(spark, settings, stream, "died before it could tell")
     assert ingest(spark, settings, stream, "its second try") is None
-    assert stream.name in steps.unrefined()
+    assert stream.name in tasks.unrefined()
     refine(spark, settings, stream, "run")
-    assert stream.name not in steps.unrefined()
+    assert stream.name not in tasks.unrefined()
 
 
 def test_an_id_is_forgotten_after_the_contracts_time(spark, settings, stream, shop):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.shop import START
+from tests.support.shop import START
 
 from lockstep.batch.rollup import roll_up
 from lockstep.contracts import Contract

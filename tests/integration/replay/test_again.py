@@ -3,10 +3,10 @@
 import random
 
 import pytest
-from tests import races
+from tests.support import races
+from tests.support.digest import digest
 
-from lockstep.ingest import ledger
-from lockstep.replay.digest import digest
+from lockstep import ledger
 
 REPLAYS, RACES = 2, 1
 

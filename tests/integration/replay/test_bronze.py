@@ -1,10 +1,12 @@
 """Rows that bronze has lost are read from Kafka again; rows that it has, and what was erased in them, stay as they are."""
 
 from pyspark.sql import functions as F
+from tests.support.digest import digest
 
-from lockstep.control import control, head
-from lockstep.ingest import commands, ledger
-from lockstep.replay.digest import digest
+from lockstep import ledger
+from lockstep.cli import ledger as commands
+from lockstep.control.database import control
+from lockstep.ledger.heads import head
 
 LAYERS = ["bronze", "silver", "gold"]
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import functions as F
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
-from tests.shop import START
+from tests.support.digest import digest
+from tests.support.shop import START
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep.batch.rollup import rebuild, roll_up
-from lockstep.ingest import ledger
-from lockstep.replay import lock, run
-from lockstep.replay.digest import digest
+from lockstep.control import intervals
+from lockstep.definition.registry import VIEWS
+from lockstep.replay import run
 from lockstep.replay.request import Refused
-from lockstep.views import VIEWS
 
 
 def without_front_page(page_views):
@@ -101,16 +101,16 @@ def test_a_replay_that_is_open_excludes_others_and_backfills_by_name(
     batch()
     waiting = opened(asked((0, 10)))
     for refused in (asked((5, 30)), asked((0, 5))):
-        with pytest.raises(lock.IntervalHeld, match=waiting.id):
+        with pytest.raises(intervals.IntervalHeld, match=waiting.id):
             opened(refused)
     hour = {f"gold.{view.name}": (START, START.replace(hour=11))}
-    with pytest.raises(lock.IntervalHeld, match=waiting.id), lock.backfilling(settings, "manual__1", hour):
+    with pytest.raises(intervals.IntervalHeld, match=waiting.id), intervals.backfilling(settings, "manual__1", hour):
         pass
     beside = opened(asked((10, 30)))
     for replay in (waiting, beside):
         run.discard(spark, settings, replay.id, "run", "tester")
-    with lock.backfilling(settings, "manual__1", hour):
-        with pytest.raises(lock.IntervalHeld, match="manual__1"):
+    with intervals.backfilling(settings, "manual__1", hour):
+        with pytest.raises(intervals.IntervalHeld, match="manual__1"):
             opened(asked((0, 10)))
         rebuild(spark, settings, view, START, START.replace(hour=11), "manual__1")
     with pytest.raises(Refused, match="discarded"):
@@ -126,17 +126,17 @@ from datetime import datetime, UTC
 from lockstep import settings
 from lockstep.replay import lock
 hour = {{"{table}": (datetime(2026, 11, 10, 10, tzinfo=UTC), datetime(2026, 11, 10, 11, tzinfo=UTC))}}
-with lock.backfilling(settings.load(), "dies", hour):
+with intervals.backfilling(settings.load(), "dies", hour):
     print("held", flush=True)
     os.kill(os.getpid(), 9)
 """
     died = subprocess.run([sys.executable, "-c", holding], capture_output=True, text=True, timeout=60)
     assert (died.stdout.strip(), died.returncode) == ("held", -9)
     patiently = Retrying(
-        stop=stop_after_delay(10), wait=wait_fixed(0.1), retry=retry_if_exception_type(lock.IntervalHeld)
+        stop=stop_after_delay(10), wait=wait_fixed(0.1), retry=retry_if_exception_type(intervals.IntervalHeld)
     )
-    patiently(lock.claim, settings, "after-it", hour)
-    lock.release(settings, "after-it")
+    patiently(intervals.claim, settings, "after-it", hour)
+    intervals.release(settings, "after-it")
 
 
 def test_neither_a_rule_that_does_not_hold_nor_a_dry_run_changes_anything(

@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import functions as F
+from tests.support.digest import digest
 
 from lockstep.batch.rollup import roll_up
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import Windowed
+from lockstep.definition.registry import VIEWS
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka import confluent_config, ensure_topics
+from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.refine.silver import refine
 from lockstep.replay import run
-from lockstep.replay.digest import digest
 from lockstep.replay.request import parse
-from lockstep.simulate.retail import DATA
-from lockstep.views import VIEWS
+from shop.simulate.retail import DATA
 
 FIRST = datetime(2011, 3, 1, tzinfo=UTC)
 LAST = FIRST + timedelta(days=30)

@@ -1,12 +1,12 @@
 """Replays of silver, by time, offsets and versions: bronze is read again, by the code of now; gold follows."""
 
 from pyspark.sql import functions as F
+from tests.support.digest import digest
 
-from lockstep.ingest import ledger
+from lockstep import ledger
 from lockstep.refine import parse
 from lockstep.replay import promote as promotion
 from lockstep.replay import run
-from lockstep.replay.digest import digest
 from lockstep.serving import manifest
 
 LAYERS = ["silver", "gold"]
@@ -61,7 +61,7 @@ def test_a_stricter_contract_moves_rows_to_quarantine_and_undo_takes_them_back(
     def look(_):
         published.update(manifest.published(settings))
 
-    monkeypatch.setattr(promotion, "crashpoint", look)
+    monkeypatch.setattr(promotion, "failpoint", look)
     run.promote(spark, settings, replay.id, "run")
     both = {f"silver.{stream.name}", f"gold.{view.name}"}
     assert both <= published.keys(), "readers are held until all is done"

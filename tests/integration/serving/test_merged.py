@@ -6,14 +6,13 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from lockstep import lake
+from lockstep import lake, service
 from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
 from lockstep.ingest.bronze import ingest
-from lockstep.live import query
 from lockstep.refine.silver import refine
 from lockstep.serving import manifest
 from lockstep.serving.merged import FRESHNESS, freshness, publish, visible
-from lockstep.session import connect
 
 Answer = dict[tuple[str, str], tuple[int, str, bool]]
 
@@ -64,7 +63,7 @@ def test_each_key_of_each_window_is_there_once_and_what_is_final_stays(spark, se
     )
     reader = Reader(settings, view)
     with connect(settings, "live") as own:
-        running = query.start(own, settings, view)
+        running = service.start(own, settings, view)
         running.processAllAvailable()
         publish(spark, settings, [view])
         reader.start()

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from lockstep import service
 from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
+from lockstep.definition.registry import VIEWS
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka import confluent_config, ensure_topics
-from lockstep.live import query
-from lockstep.reconcile import judge
+from lockstep.kafka_clients import confluent_config, ensure_topics
+from lockstep.reconcile import causes
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 from lockstep.serving.merged import publish
-from lockstep.session import connect
 from lockstep.settings import Settings
-from lockstep.views import VIEWS
 
 AT = datetime(2026, 11, 10, 10, tzinfo=UTC)
 
@@ -60,7 +60,7 @@ class Desk:
 
     def live(self) -> None:
         with connect(self.settings, "live") as own:
-            running = query.start(own, self.settings, self.view)
+            running = service.start(own, self.settings, self.view)
             running.processAllAvailable()
             running.stop()
 
@@ -102,7 +102,7 @@ def test_the_layers_are_compared_where_they_know_the_same_and_answered_where_mor
 
     desk.order("3", "u1", "300.000")
     desk.batch()
-    assert desk.verdict() == ("explained", {judge.NOT_YET_SEEN}), "batch is ahead"
+    assert desk.verdict() == ("explained", {causes.NOT_YET_SEEN}), "batch is ahead"
     assert desk.amounts() == {"1": ("101.000", "batch"), "2": ("200.000", "batch"), "3": ("300.000", "batch")}
 
     desk.live()

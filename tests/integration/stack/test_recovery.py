@@ -11,9 +11,9 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.crash.scenes import staged
-from tests.ports import SHORT_LIVED, started
+from tests.support.ports import SHORT_LIVED, started
 
-from lockstep.kafka import confluent_config
+from lockstep.kafka_clients import confluent_config
 from lockstep.settings import Settings
 from lockstep.stack import broker, launch, net, postgres
 from lockstep.stack.errors import Unhealthy

@@ -5,10 +5,10 @@ from collections import Counter
 
 from typer.testing import CliRunner
 
-from lockstep.cli import app
+from lockstep import service
+from lockstep.catalog import connect
+from lockstep.cli.main import app
 from lockstep.ingest.bronze import ingest
-from lockstep.live import query
-from lockstep.session import connect
 
 
 def told(stream):
@@ -33,7 +33,7 @@ def test_each_partition_tells_how_far_batch_and_live_are_behind(spark, settings,
     assert sum(one["lag"]["bronze"] for one in halfway.values()) == 18
     assert all(one["position"]["bronze"] + one["lag"]["bronze"] == one["end"] for one in halfway.values())
     with connect(settings, "live") as own:
-        running = query.start(own, settings, view)
+        running = service.start(own, settings, view)
         running.processAllAvailable()
         running.stop()
     after = told(stream)

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from tests.unit.checkpoints.conftest import SST, write
+from tests.support.checkpoints import SST, write
 
-from lockstep.checkpoints.files import Checkpoint
 from lockstep.checkpoints.savepoints import needed, relocated
 from lockstep.checkpoints.verify import problems
+from lockstep.live.checkpoint import Checkpoint
 
 
 def test_a_copy_of_the_needed_files_is_whole(root, tmp_path):

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.checkpoints.conftest import write
+from tests.support.checkpoints import write
 
-from lockstep.checkpoints.files import Checkpoint, number_of
 from lockstep.checkpoints.journal import Witness
 from lockstep.checkpoints.verify import problems, put_back
+from lockstep.live.checkpoint import Checkpoint, number_of
 
 
 def journal_of(root: Path) -> dict[str, Witness]:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from jsonschema import ValidationError, validate
+from tests.support.paths import CHECKOUT
 
 from lockstep.orchestration import BACKFILL_POOL, LIVE_POOL, POOLS
-from lockstep.settings import PROJECT
 
 TASKS = {
     "ingest": {"events", "changes", "landed", "complete"},
@@ -31,7 +31,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     home = str(tmp_path_factory.mktemp("airflow"))
     env = os.environ | {"AIRFLOW_HOME": home, "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
     # In a process of its own: other tests import what a DAG must not.
-    command = [sys.executable, str(Path(__file__).parent / "parse.py"), str(PROJECT / "dags")]
+    command = [sys.executable, str(Path(__file__).parent / "parse.py"), str(CHECKOUT / "dags")]
     output = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
     found: dict[str, Any] = json.loads(output.partition("RESULT")[2])
     return found

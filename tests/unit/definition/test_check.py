@@ -7,8 +7,8 @@ import pytest
 
 from lockstep.definition import Input
 from lockstep.definition.check import problems
+from lockstep.definition.registry import VIEWS, chosen
 from lockstep.errors import ViewRefused
-from lockstep.views import VIEWS, chosen
 
 WINDOWED = VIEWS["page_views_per_minute"]
 KEYED = VIEWS["orders_in_eight_minutes"]

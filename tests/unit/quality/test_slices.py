@@ -2,7 +2,7 @@
 
 from tests.unit.quality.conftest import Commit, ranges
 
-from lockstep.ingest.ranges import Range
+from lockstep.ledger.ranges import Range
 from lockstep.quality.slices import cover, ledger_of, pending
 from lockstep.settings import Settings
 

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import parse
 
 from rich.console import Console
 
-from lockstep.reconcile.judge import LATE, Difference
+from lockstep.reconcile.causes import LATE, Difference
 from lockstep.reconcile.report import junit, render
 from lockstep.reconcile.run import Report
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lockstep.cli.replay import app
 from lockstep.errors import LockstepError
-from lockstep.replay.commands import app
 from lockstep.replay.request import load
 
 DAY = ["--from", "2026-11-10", "--to", "2026-11-11", "--reason", "a test of options"]

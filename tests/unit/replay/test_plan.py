@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.ingest.ranges import Range, to_where
+from lockstep.definition.registry import VIEWS
+from lockstep.ledger.ranges import Range, to_where
 from lockstep.replay.plan import hull, plan, touches
 from lockstep.replay.record import Replay
 from lockstep.replay.request import Refused, Request, parse
 from lockstep.settings import Settings
-from lockstep.views import VIEWS
 
 START = datetime(2026, 11, 10, 10, tzinfo=UTC)
 VIEW = "page_views_per_minute"

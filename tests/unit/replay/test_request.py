@@ -6,11 +6,11 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.paths import CHECKOUT
 
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.registry import VIEWS
 from lockstep.replay.request import Refused, Request, load, parse, scope
-from lockstep.settings import PROJECT
-from lockstep.views import VIEWS
 
 DAY = {"reason": "the counting of pages was wrong", "from": "2026-11-10T00:00Z", "to": "2026-11-11T00:00Z"}
 VIEW = "page_views_per_minute"
@@ -137,7 +137,7 @@ def test_a_request_written_out_is_the_same_request():
     assert parse(yaml.safe_load(yaml.safe_dump(request.as_dict()))) == request
 
 
-@pytest.mark.parametrize("file", sorted((PROJECT / "infra" / "replays").glob("*.yaml")), ids=lambda f: f.stem)
+@pytest.mark.parametrize("file", sorted((CHECKOUT / "infra" / "replays").glob("*.yaml")), ids=lambda f: f.stem)
 def test_the_files_in_the_repository_are_requests(file):
     assert load(file)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from lockstep.replay.markdown import diff_as_markdown
 from lockstep.replay.request import Refused, parse
 from lockstep.replay.run import ID, check_rule, identify
-from lockstep.replay.tell import diff_as_markdown
 
 
 def request(**more):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lockstep import beat
+from lockstep import heartbeat
 from lockstep.settings import Settings
 from lockstep.stack.stack import Health, Stack
 from lockstep.stack.supervisor import Process, Supervisor
@@ -27,14 +27,14 @@ def test_the_live_service_is_healthy_once_the_server_that_runs_has_answered_it(
     minute = timedelta(minutes=1)
     before = live(settings, monkeypatch, running(minute), running(minute))
     assert (before.state, before.detail) == ("unhealthy", "live has not reported since the start of live")
-    beat.report(settings)
+    heartbeat.report(settings)
     assert live(settings, monkeypatch, running(minute), running(minute)).healthy
 
 
 def test_a_live_service_that_has_not_noticed_that_its_server_was_killed_is_not_healthy(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beat.report(settings)
+    heartbeat.report(settings)
     found = live(settings, monkeypatch, running(timedelta(hours=1)), running(-timedelta(minutes=1)))
     assert (found.state, found.detail) == ("unhealthy", "live has not reported since the start of spark")
 

@@ -2,8 +2,9 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from tests.support.paths import CHECKOUT
 
-from lockstep.settings import PROJECT, Settings
+from lockstep.settings import Settings
 from lockstep.stack import jars
 
 
@@ -53,6 +54,6 @@ def test_the_lock_of_the_project_has_the_jars_of_all_three_servers() -> None:
 def test_the_lock_of_the_project_names_every_dependency_of_the_ivy_file() -> None:
     from xml.etree import ElementTree
 
-    wanted = ElementTree.parse(PROJECT / "infra" / "ivy.xml").iter("dependency")  # noqa: S314
+    wanted = ElementTree.parse(CHECKOUT / "infra" / "ivy.xml").iter("dependency")  # noqa: S314
     expected = {f"{d.get('conf', '').split('->')[0]}/{d.get('name')}-{d.get('rev')}.jar" for d in wanted}
     assert expected <= set(jars.locked())

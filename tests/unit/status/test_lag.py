@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lockstep.ingest.ranges import Bounds
+from lockstep.ledger.ranges import Bounds
 from lockstep.status.lag import partition_lags, table, total
 
 TOPIC = Bounds("page_views", "id", {0: (0, 100), 1: (40, 90), 2: (0, 0)})

@@ -1,0 +1,6 @@
+"""``python -m lockstep.cli``."""
+
+from lockstep.cli.main import main
+
+if __name__ == "__main__":
+    main()

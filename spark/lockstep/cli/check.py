@@ -1,0 +1,28 @@
+"""``lockstep check``: whether the views can run, before anything of them starts."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lockstep import settings
+from lockstep.catalog import connect
+from lockstep.definition.registry import named
+from lockstep.definition.trial import ensure
+from lockstep.errors import ViewRefused
+
+
+def check(views: Annotated[str, typer.Argument(help="Names, comma-separated.")] = "all") -> None:
+    """Say of each view whether it can run, live and in batch; nothing is started, and no table is read."""
+    console = Console(highlight=False, soft_wrap=True)
+    refused = []
+    with connect(settings.load(), "check") as spark:
+        for view in named(views):
+            try:
+                ensure(spark, view)
+                console.print(f"{view.name}: runs live and in batch")
+            except ViewRefused as error:
+                refused.append(view.name)
+                console.print(str(error), style="red", markup=False)
+    if refused:
+        raise typer.Exit(1)

@@ -1,0 +1,140 @@
+"""``lockstep ledger``: what was read, commit by commit, and the proof that nothing is missing."""
+
+import itertools
+import json
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lockstep import lake, ledger
+from lockstep import settings as configuration
+from lockstep.catalog import connect
+from lockstep.cli.status import lag
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.control.database import control
+from lockstep.definition.tables import bronze_of
+from lockstep.errors import LedgerBroken, LockstepError
+from lockstep.ingest.bronze import accept_gap
+from lockstep.ledger import integrity
+from lockstep.ledger.heads import head
+from lockstep.settings import Settings
+
+app = typer.Typer(help="The ledger of offsets, read from the Delta commits.", no_args_is_help=True)
+app.command()(lag)
+Streams = Annotated[list[str] | None, typer.Argument(help="Streams, such as page_views; all when none is named.")]
+
+
+@app.command()
+def show(
+    streams: Streams = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Newest entries per stream.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Show the newest entries: run, code version, ranges and rows."""
+    settings = configuration.load()
+    chosen = _chosen(streams)
+    newest = {c.name: list(itertools.islice(ledger.entries(settings, bronze_of(c)), limit)) for c in chosen}
+    if as_json:
+        typer.echo(json.dumps({name: [_as_dict(e) for e in entries] for name, entries in newest.items()}, indent=2))
+        return
+    console = Console()
+    for name, entries in newest.items():
+        table = Table("entry", "ranges [start, end)", "rows", "run", "code", "committed (UTC)", title=name, box=None)
+        for e in entries:
+            ranges = "  ".join(f"{r.partition}: [{r.start:,}, {r.end:,})" for r in e.ranges if r.size)
+            table.add_row(str(e.seq), ranges or "-", f"{e.rows:,}", e.run_id, e.code_version, _time(e.committed_at))
+        console.print(table)
+
+
+@app.command()
+def verify(streams: Streams = None) -> None:
+    """Prove that the ranges join without gap or overlap, that rows fit, and that no commit is missing; exit code 1 if not.
+
+    Also holds the Delta log of each table, of all layers, against its files and against what it was when it was last whole.
+    """
+    settings = configuration.load()
+    found = {c.name: problems(settings, c) for c in _chosen(streams)}
+    for name, (entries, wrong) in found.items():
+        for problem in wrong:
+            typer.echo(f"BROKEN  {problem}")
+        if not wrong:
+            typer.echo(f"whole   {name}: {entries} entries")
+    tables = [t for t in lake.tables(settings) if not streams or t.partition(".")[2] in found]
+    broken = [problem for table in tables for problem in integrity.examine(settings, table)]
+    for problem in broken:
+        typer.echo(f"BROKEN  {problem}")
+    typer.echo(f"whole   {len(tables) - len({p.partition(':')[0] for p in broken})} of {len(tables)} Delta logs")
+    if broken or any(wrong for _, wrong in found.values()):
+        raise typer.Exit(1)
+
+
+@app.command()
+def gaps(streams: Streams = None) -> None:
+    """List the gaps that were signed for, and what is missing without a signature."""
+    settings = configuration.load()
+    for contract in _chosen(streams):
+        for e in ledger.entries(settings, bronze_of(contract)):
+            if e.signed:
+                lost = ", ".join(f"{r.topic}-{r.partition} [{r.start}, {r.end})" for r in e.ranges if r.size)
+                typer.echo(f"signed    {lost} by {e.signed['by']} on {_time(e.committed_at)}: {e.signed['why']}")
+        for problem in problems(settings, contract)[1]:
+            typer.echo(f"unsigned  {problem}")
+
+
+@app.command("accept-gap")
+def accept(
+    stream: Annotated[str, typer.Argument(help="The stream whose log has lost its beginning.")],
+    by: Annotated[str, typer.Option(help="Who signs.")],
+    why: Annotated[str, typer.Option(help="Why the loss is accepted.")],
+) -> None:
+    """Sign for offsets that retention took before they were read: the only way past them."""
+    settings = configuration.load()
+    if not by.strip() or not why.strip():
+        raise LockstepError("A gap is signed with a name and a reason: neither --by nor --why may be empty.")
+    (contract,) = _chosen([stream])
+    with connect(settings, "ledger") as spark:
+        entry = accept_gap(spark, settings, contract, by, why)
+    if entry is None:
+        typer.echo(f"{stream}: nothing is missing, so nothing was signed.")
+    else:
+        typer.echo(f"{stream}: {sum(r.size for r in entry.ranges):,} offsets signed for, in entry {entry.seq}.")
+
+
+def problems(settings: Settings, contract: Contract) -> tuple[int, list[str]]:
+    """How many entries the stream's ledger has, and every way in which it is broken."""
+    table = bronze_of(contract)
+    entries = list(ledger.entries(settings, table))
+    wrong = list(ledger.problems(reversed(entries)))
+    with control(settings) as connection:
+        known = head(connection, table)
+    try:
+        ledger.check_tip(table, entries[0] if entries else None, known)
+    except LedgerBroken as error:
+        wrong.append(str(error))
+    return len(entries), wrong
+
+
+def _chosen(streams: list[str] | None) -> list[Contract]:
+    unknown = sorted(set(streams or ()) - CONTRACTS.keys())
+    if unknown:
+        raise LockstepError(f"There is no stream {', '.join(unknown)}: name one of {', '.join(CONTRACTS)}.")
+    return [CONTRACTS[name] for name in streams or CONTRACTS]
+
+
+def _as_dict(entry: ledger.Entry) -> dict[str, object]:
+    return {
+        "seq": entry.seq,
+        "version": entry.version,
+        "run_id": entry.run_id,
+        "code_version": entry.code_version,
+        "rows": entry.rows,
+        "committed_at": _time(entry.committed_at),
+        "ranges": [r.as_dict() for r in entry.ranges],
+    }
+
+
+def _time(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%F %T}"

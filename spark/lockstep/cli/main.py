@@ -1,0 +1,87 @@
+"""``lockstep``: one command line. A command's module is imported when the command is run, as each import takes time."""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from lockstep import project
+from lockstep.errors import LockstepError
+
+# Where each command is: a function, or a Typer app that has commands of its own.
+_COMMANDS = {
+    "up": "lockstep.cli.stack:up",
+    "down": "lockstep.cli.stack:down",
+    "status": "lockstep.cli.status:status",
+    "logs": "lockstep.cli.stack:logs",
+    "doctor": "lockstep.cli.stack:diagnose",
+    "reset": "lockstep.cli.stack:reset",
+    "jars": "lockstep.cli.stack:fetch_jars",
+    "new": "lockstep.cli.new:app",
+    "check": "lockstep.cli.check:check",
+    "ledger": "lockstep.cli.ledger:app",
+    "reconcile": "lockstep.cli.reconcile:reconcile",
+    "serving": "lockstep.cli.serving:serving",
+    "replay": "lockstep.cli.replay:app",
+    "checkpoints": "lockstep.cli.checkpoints:app",
+    "alerts": "lockstep.cli.alerts:app",
+}
+
+
+class _Lazy(TyperGroup):
+    """The platform's commands, and those that the project adds in ``<package>/cli.py`` as ``app``."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return [*_COMMANDS, *_project_commands()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        if cmd_name in _COMMANDS:
+            return _command(_COMMANDS[cmd_name])
+        return _project_commands().get(cmd_name)
+
+
+def _command(place: str) -> Any:
+    module, _, name = place.partition(":")
+    try:
+        found: Any = getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise LockstepError(
+            f"This command needs the package {error.name}: install the platform, `pip install 'lockstep[platform]'`."
+        ) from error
+    if not isinstance(found, typer.Typer):
+        function, found = found, typer.Typer()
+        found.command()(function)
+    return typer.main.get_command(found)
+
+
+def _project_commands() -> dict[str, Any]:
+    try:
+        package = project.package()
+    except project.ProjectInvalid:
+        return {}
+    if not (project.folder(".") / "cli.py").is_file():
+        return {}
+    group = typer.main.get_command(import_module(f"{package}.cli").app)
+    return dict(group.commands) if isinstance(group, TyperGroup) else {}
+
+
+app = typer.Typer(cls=_Lazy, no_args_is_help=True, pretty_exceptions_enable=False, help="Lockstep, the data platform.")
+
+
+@app.callback()
+def _root() -> None:
+    """Live streams and scheduled rollups, proven equal."""
+
+
+def main() -> None:
+    """Run the command; a refusal is printed in its own words, without a traceback."""
+    try:
+        app()
+    except LockstepError as error:
+        sys.exit(f"lockstep: {error}")
+
+
+if __name__ == "__main__":
+    main()

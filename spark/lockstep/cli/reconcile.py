@@ -1,0 +1,35 @@
+"""``lockstep reconcile``: do both layers say the same, and if not, why?"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lockstep import settings as configuration
+from lockstep.catalog import connect
+from lockstep.definition.registry import chosen
+from lockstep.reconcile.report import junit, render
+from lockstep.reconcile.run import reconcile as work
+
+
+def reconcile(
+    views: Annotated[list[str] | None, typer.Argument(help="Views; without one, those that run.")] = None,
+    again_since: Annotated[
+        datetime | None,
+        typer.Option(help="Compare also what ended after this instant (UTC), although it was compared."),
+    ] = None,
+    junit_file: Annotated[Path | None, typer.Option("--junit", help="Write the result as JUnit XML.")] = None,
+) -> None:
+    """Compare live with batch, window by window; the exit code is 1 when a difference has no known cause."""
+    settings = configuration.load()
+    wanted = chosen(",".join(views) if views else settings.views)
+    again = again_since.replace(tzinfo=UTC) if again_since else None
+    with connect(settings, "reconcile") as spark:
+        reports = work(spark, settings, wanted, f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}", again)
+    Console().print(render(reports))
+    if junit_file:
+        junit(reports).write(junit_file, encoding="utf-8", xml_declaration=True)
+    if any(report.unexplained for report in reports):
+        raise typer.Exit(1)

@@ -1,0 +1,47 @@
+"""Leases: one writer at a time for each table. A lease ends when its holder's connection ends, however it ends."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from psycopg2.errors import LockNotAvailable
+
+from lockstep.control.database import control
+from lockstep.errors import LeaseHeld
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Connection
+
+    from lockstep.settings import Settings
+
+
+@contextmanager
+def lease(settings: "Settings", table: str, holder: str, wait_seconds: int = 120) -> "Iterator[Connection]":
+    """Hold the table for writing, until the block ends or this process dies.
+
+    A session-level advisory lock: PostgreSQL lets go of it when the connection ends, however it ends.
+
+    Raises:
+        LeaseHeld: somebody else held it for all of ``wait_seconds``; the message names the holder.
+    """
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('application_name', %s, false)", (f"lockstep:{table}:{holder}"[:63],))
+        cursor.execute("SELECT set_config('lock_timeout', %s, false)", (f"{wait_seconds}s",))
+        try:
+            cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (table,))
+        except LockNotAvailable:
+            raise LeaseHeld(
+                f"{table} is being written by {_holder(cursor, table)}, and was for {wait_seconds} s. "
+                "Wait for it, or stop that run in Airflow."
+            ) from None
+        yield connection
+
+
+def _holder(cursor: Any, table: str) -> str:
+    cursor.execute(
+        "SELECT application_name, pid, backend_start FROM pg_stat_activity JOIN pg_locks USING (pid) "
+        "WHERE locktype = 'advisory' AND granted AND application_name LIKE %s",
+        (f"lockstep:{table}:%",),
+    )
+    row = cursor.fetchone()
+    return f"{row[0]} (backend {row[1]}, since {row[2]:%F %T} UTC)" if row else "somebody who just left"

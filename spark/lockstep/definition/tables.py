@@ -1,0 +1,65 @@
+"""The names of all tables: of a stream, of a view, and of what a replay computes. Nothing else puts a name together."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lockstep.contracts import CONTRACTS
+
+if TYPE_CHECKING:
+    from lockstep.contracts import Contract
+    from lockstep.definition import View
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Names by role. ``log`` holds every good row once, and silver's ledger; ``current`` only exists for changes."""
+
+    bronze: str
+    log: str
+    current: str | None
+    quarantine: str
+
+    @classmethod
+    def of(cls, contract: "Contract") -> "Tables":
+        changes = contract.kind == "changes"
+        return cls(
+            bronze=f"bronze.{contract.name}",
+            log=f"silver.{contract.name}_changes" if changes else f"silver.{contract.name}",
+            current=f"silver.{contract.name}" if changes else None,
+            quarantine=f"quarantine.{contract.name}",
+        )
+
+
+def bronze_of(contract: "Contract") -> str:
+    """The stream's bronze table."""
+    return Tables.of(contract).bronze
+
+
+def gold_of(view: "View") -> str:
+    """The view's table in the batch layer."""
+    return f"gold.{view.name}"
+
+
+def live_of(view: "View | str") -> str:
+    """The view's table in the live layer; the view may be named."""
+    return f"live.{view if isinstance(view, str) else view.name}"
+
+
+def late_of(view: "View") -> str:
+    """The view's late rows."""
+    return f"late.{view.name}"
+
+
+def serving_of(view: "View") -> str:
+    """The view's merged answer."""
+    return f"serving.{view.name}"
+
+
+def sources(view: "View") -> list[str]:
+    """The silver tables that the view is computed from."""
+    return [Tables.of(CONTRACTS[stream]).log for stream in view.streams]
+
+
+def shadow_of(table: str, replay: str) -> str:
+    """Where a replay computes what may replace rows of ``layer.name``."""
+    return f"shadow.{table.replace('.', '__')}__{replay.replace('-', '_')}"

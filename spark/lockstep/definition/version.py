@@ -1,0 +1,45 @@
+"""Which definition a view's rows follow: a digest of all that decides what they say."""
+
+import hashlib
+import inspect
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lockstep.contracts import CONTRACTS
+
+if TYPE_CHECKING:
+    from lockstep.definition import View
+
+_PLATFORM = Path(__file__).resolve().parents[1]
+# Beside the view's own module, what decides how its rows come out, in either layer.
+_MACHINERY = ("definition/*.py", "refine/parse.py", "refine/tokens.py", "batch/compute.py", "live/machine.py")
+
+
+def definition_version(view: "View") -> str:
+    """12 hex digits over all that decides what the view's rows say: two that differ may give different rows.
+
+    These are its declared values, the source of the modules that its functions are from, its streams' contracts, and the
+    machinery that runs it. Its name is not among them.
+    """
+    digest = hashlib.sha256(_machinery())
+    for one in fields(view):
+        if one.name != "name":
+            digest.update(_of_value(getattr(view, one.name)))
+    for stream in view.streams:
+        digest.update(repr(CONTRACTS[stream]).encode())
+    return digest.hexdigest()[:12]
+
+
+@cache
+def _machinery() -> bytes:
+    return b"".join(source.read_bytes() for pattern in _MACHINERY for source in sorted(_PLATFORM.glob(pattern)))
+
+
+def _of_value(value: Any) -> bytes:
+    if not inspect.isfunction(value):
+        return repr(value).encode()
+    code, file = value.__code__, Path(value.__code__.co_filename)
+    source = file.read_bytes() if file.is_file() else code.co_code
+    return f"{value.__qualname__}:{code.co_firstlineno}".encode() + source

@@ -1,0 +1,37 @@
+"""The ledger: which offsets each commit of a table took, and the proof that none is missing. The idea of the project."""
+
+from lockstep.ledger.entries import (
+    HOUSEKEEPING,
+    Entry,
+    add,
+    by_this_code,
+    check_tip,
+    committed,
+    entries,
+    entry,
+    latest,
+    origin,
+    problems,
+    record,
+    txn,
+    untaken,
+    untouched,
+)
+
+__all__ = [
+    "HOUSEKEEPING",
+    "Entry",
+    "add",
+    "by_this_code",
+    "check_tip",
+    "committed",
+    "entries",
+    "entry",
+    "latest",
+    "origin",
+    "problems",
+    "record",
+    "txn",
+    "untaken",
+    "untouched",
+]

@@ -1,0 +1,56 @@
+"""The head of each ledger: the newest commit that it is known to have had, kept in the control database.
+
+A Delta log cannot show that its own newest commit is missing. So the head of every bronze ledger is written to PostgreSQL
+after each commit, and the next run compares the two.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Connection
+
+    from lockstep.ledger.ranges import Range
+
+# Under a lock, because two that create the same table at once do collide, IF NOT EXISTS or not; one statement list is one
+# transaction, which lets go of the lock.
+SCHEMA = """
+SELECT pg_advisory_xact_lock(hashtextextended('ledger_heads', 0));
+CREATE TABLE IF NOT EXISTS ledger_heads (
+    table_name  text PRIMARY KEY,
+    version     bigint NOT NULL,
+    seq         bigint NOT NULL,
+    ranges      jsonb NOT NULL,
+    checked_at  timestamptz NOT NULL DEFAULT now()
+)
+"""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The newest commit that a ledger is known to have had, and the position at which it was last looked at."""
+
+    version: int
+    seq: int
+    ranges: tuple[dict[str, Any], ...]
+
+
+def head(connection: "Connection", table: str) -> Head | None:
+    """The ledger's head as last written, or None for a table that never had a commit."""
+    with connection.cursor() as cursor:
+        cursor.execute(SCHEMA)
+        cursor.execute("SELECT version, seq, ranges FROM ledger_heads WHERE table_name = %s", (table,))
+        row = cursor.fetchone()
+    return Head(row[0], row[1], tuple(row[2])) if row else None
+
+
+def advance(connection: "Connection", table: str, version: int, seq: int, ranges: "list[Range]") -> None:
+    """Write the head; it never goes back."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO ledger_heads (table_name, version, seq, ranges) VALUES (%s, %s, %s, %s) "
+            "ON CONFLICT (table_name) DO UPDATE SET version = excluded.version, seq = excluded.seq, "
+            "ranges = excluded.ranges, checked_at = now() WHERE ledger_heads.seq <= excluded.seq",
+            (table, version, seq, json.dumps([r.as_dict() for r in ranges])),
+        )

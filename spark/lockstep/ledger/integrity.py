@@ -1,0 +1,192 @@
+"""Hold a table's Delta log against itself, against its files, and against what its commits were when they were last looked at.
+
+Reads only, and without Spark. A log can show its own holes and torn files, but neither a missing tip nor a changed byte: for
+these, the SHA-256 of each commit that was found whole is kept in the control database.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from psycopg2.extras import execute_values
+from pyarrow import fs
+
+from lockstep import lake
+from lockstep.control.database import control
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+SCHEMA = """
+SELECT pg_advisory_xact_lock(hashtextextended('log_digests', 0));
+CREATE TABLE IF NOT EXISTS log_digests (
+    table_name  text NOT NULL,
+    version     bigint NOT NULL,
+    sha256      text NOT NULL,
+    PRIMARY KEY (table_name, version)
+)
+"""
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\..+)?\.parquet")
+
+
+def problems(settings: "Settings", table: str) -> list[str]:
+    """Everything that is wrong with the table's log, a sentence each; empty when all is well, or there is no such table."""
+    files = _Files(f"{lake.path(settings, table)}/_delta_log")
+    found = [*_log(files, _digests(settings, table)), *_checkpoints(files)]
+    if files.versions:
+        found += _data(lake.path(settings, table))
+    return [f"{table}: {problem}" for problem in found]
+
+
+def examine(settings: "Settings", table: str) -> list[str]:
+    """The table's problems; where it has none, its new commits are written down as whole."""
+    found = problems(settings, table)
+    if not found:
+        witness(settings, table)
+    return found
+
+
+def witness(settings: "Settings", table: str) -> int:
+    """Write down what the table's commits are, as far as they are whole and new; return how many that were."""
+    files, known = _Files(f"{lake.path(settings, table)}/_delta_log"), _digests(settings, table)
+    new = {v: text for v in files.versions if v not in known and not list(_commit(files, v, text := files.commit(v)))}
+    rows = [(table, version, hashlib.sha256(text).hexdigest()) for version, text in new.items()]
+    oldest = files.versions[0] if files.versions else 0
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute(SCHEMA)
+        if rows:
+            execute_values(cursor, "INSERT INTO log_digests VALUES %s ON CONFLICT DO NOTHING", rows)
+        # Delta has cleaned up what is older.
+        cursor.execute("DELETE FROM log_digests WHERE table_name = %s AND version < %s", (table, oldest))
+    return len(rows)
+
+
+class _Files:
+    """The files of a log."""
+
+    def __init__(self, location: str) -> None:
+        self._filesystem, self._root = fs.FileSystem.from_uri(location)
+        infos = self._filesystem.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        self.names = {info.base_name for info in infos if info.type == fs.FileType.File}
+        self.versions = sorted(int(found[1]) for name in self.names if (found := _COMMIT.fullmatch(name)))
+        self.checkpoints: dict[int, list[str]] = {}
+        for name in sorted(self.names):
+            if found := _CHECKPOINT.fullmatch(name):
+                self.checkpoints.setdefault(int(found[1]), []).append(name)
+
+    def read(self, name: str) -> bytes:
+        with self._filesystem.open_input_stream(f"{self._root}/{name}", compression=None) as stream:
+            return bytes(stream.read())
+
+    def commit(self, version: int) -> bytes:
+        return self.read(f"{version:020d}.json")
+
+    def parquet(self, name: str) -> Any:
+        return pq.ParquetFile(self._filesystem.open_input_file(f"{self._root}/{name}"))
+
+
+def _digests(settings: "Settings", table: str) -> dict[int, str]:
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute(SCHEMA)
+        cursor.execute("SELECT version, sha256 FROM log_digests WHERE table_name = %s", (table,))
+        return dict(cursor.fetchall())
+
+
+def _log(files: _Files, known: Mapping[int, str]) -> Iterator[str]:
+    present = set(files.versions)
+    newest = max([*present, *known], default=-1)
+    oldest = min(present, default=min(known, default=0))
+    for version in sorted(set(range(oldest, newest + 1)) - present):
+        which = "the newest commit" if version > max(present, default=-1) else "a commit in the middle"
+        yield f"version {version} is missing: {which} is gone. Restore {version:020d}.json from a backup; write nothing before."
+    if oldest > 0 and present and not any(oldest - 1 <= version for version in files.checkpoints):
+        yield f"its log begins with version {oldest}, and no checkpoint has what was before. Restore one from a backup."
+    for version in files.versions:
+        content = files.commit(version)
+        if version in known and hashlib.sha256(content).hexdigest() != known[version]:
+            yield (
+                f"version {version} is not what it was when it was written (its SHA-256 differs from the journal's). Restore "
+                f"{version:020d}.json from a backup."
+            )
+        else:
+            yield from _commit(files, version, content)
+
+
+def _commit(files: _Files, version: int, content: bytes) -> Iterator[str]:
+    """What is wrong with one commit, by itself and beside its own checksum file."""
+    try:
+        actions = [json.loads(line) for line in content.decode().splitlines() if line]
+    except ValueError as error:
+        yield f"version {version} cannot be read ({error}). Restore {version:020d}.json from a backup."
+        return
+    info = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
+    if info is None:
+        yield f"version {version} says nothing of its writer: it was cut short. Restore {version:020d}.json from a backup."
+        return
+    if f"{version:020d}.crc" not in files.names:
+        return
+    try:
+        checksum = json.loads(files.read(f"{version:020d}.crc"))
+    except ValueError:
+        yield f"the checksum file {version:020d}.crc cannot be read. Delta writes another with its next commit: remove it."
+        return
+    if checksum.get("txnId") != info.get("txnId"):
+        yield f"version {version} is of another transaction than its checksum file. Restore {version:020d}.json from a backup."
+    added = {action["add"]["path"]: action["add"] for action in actions if "add" in action}
+    for one in checksum.get("allFiles") or ():
+        mine = added.pop(one["path"], None)
+        if mine is not None and (mine["size"], mine.get("stats")) != (one["size"], one.get("stats")):
+            yield f"version {version} and its checksum file differ on {one['path']}. Restore {version:020d}.json from a backup."
+    if added and "allFiles" in checksum:
+        yield f"version {version} adds {next(iter(added))}, of which its checksum file does not know. Restore it from a backup."
+
+
+def _checkpoints(files: _Files) -> Iterator[str]:
+    """What is wrong with the log's own snapshots."""
+    named: dict[str, Any] = {}
+    if "_last_checkpoint" in files.names:
+        try:
+            named = json.loads(files.read("_last_checkpoint"))
+        except ValueError:
+            yield "_last_checkpoint cannot be read: remove it, and Delta looks for the checkpoints itself."
+    at = named.get("version")
+    if at is not None and at not in files.checkpoints:
+        yield f"the checkpoint of version {at}, which _last_checkpoint names, is missing. Restore it, or remove _last_checkpoint."
+    for version, names in files.checkpoints.items():
+        try:
+            rows = sum(files.parquet(name).metadata.num_rows for name in names)
+        except (pa.ArrowException, OSError) as error:
+            yield f"the checkpoint of version {version} cannot be read ({error}). Remove it if all commits since 0 are there."
+            continue
+        if version == at and "size" in named and rows != named["size"]:
+            yield f"the checkpoint of version {version} has {rows} actions, and _last_checkpoint says {named['size']}."
+
+
+def _data(location: str) -> Iterator[str]:
+    """Files that the newest version needs, and that are not there or are too short."""
+    try:
+        actions = (
+            pa.table(DeltaTable(location).get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
+        )
+    except DeltaError as error:
+        yield f"its log cannot be read by delta-rs ({str(error).partition(chr(10))[0]})."
+        return
+    filesystem, root = fs.FileSystem.from_uri(location)
+    for start in range(0, len(actions), 1000):
+        some = actions[start : start + 1000]
+        infos = filesystem.get_file_info([f"{root}/{one['path']}" for one in some])
+        for one, info in zip(some, infos, strict=True):
+            if info.type == fs.FileType.NotFound:
+                yield f"the data file {one['path']} is missing. Restore it from a backup, or replay the offsets that it held."
+            elif info.size != one["size_bytes"]:
+                yield (
+                    f"the data file {one['path']} has {info.size} bytes, and the log says {one['size_bytes']}. Restore it from a "
+                    "backup, or replay the offsets that it held."
+                )

@@ -1,0 +1,1 @@
+"""The shop's streams, one module each."""

@@ -1,0 +1,14 @@
+"""Customers that follow a product, or follow it no more."""
+
+from lockstep.contracts import Contract
+
+CONTRACT = Contract(
+    name="follows",
+    topic="follows",
+    kind="events",
+    schema="event_id STRING, event_time TIMESTAMP, user_id STRING, product_id STRING, follows BOOLEAN",
+    key=("user_id",),
+    unique_id=("event_id",),
+    event_time="event_time",
+    required=("event_id", "event_time", "user_id", "product_id", "follows"),
+)

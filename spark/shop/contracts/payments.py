@@ -1,0 +1,17 @@
+"""Payments of orders, in pounds; the amount travels as a string, so that it stays exact."""
+
+from lockstep.contracts import Contract
+
+CONTRACT = Contract(
+    name="payments",
+    topic="payments",
+    kind="events",
+    schema=(
+        "event_id STRING, event_time TIMESTAMP, user_id STRING, session_id STRING, order_id STRING, "
+        "amount DECIMAL(14,3), method STRING, country STRING"
+    ),
+    key=("user_id",),
+    unique_id=("event_id",),
+    event_time="event_time",
+    required=("event_id", "event_time", "user_id", "order_id", "amount"),
+)

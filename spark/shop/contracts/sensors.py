@@ -1,0 +1,14 @@
+"""Readings of the warehouse's sensors (degrees Celsius or per cent), exact as strings."""
+
+from lockstep.contracts import Contract
+
+CONTRACT = Contract(
+    name="sensors",
+    topic="sensors",
+    kind="events",
+    schema="event_id STRING, event_time TIMESTAMP, sensor_id STRING, metric STRING, reading DECIMAL(9,3)",
+    key=("sensor_id",),
+    unique_id=("event_id",),
+    event_time="event_time",
+    required=("event_id", "event_time", "sensor_id", "reading"),
+)

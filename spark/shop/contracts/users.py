@@ -1,0 +1,16 @@
+"""Customers of the shop, captured from PostgreSQL. Names and addresses are seeded, not real, and still personal."""
+
+from lockstep.contracts import Contract
+
+CONTRACT = Contract(
+    name="users",
+    topic="shop.public.users",
+    kind="changes",
+    schema="user_id STRING, name STRING, email STRING, age INT, created_at TIMESTAMP, updated_at TIMESTAMP",
+    key=("user_id",),
+    unique_id=("user_id",),
+    event_time="updated_at",
+    required=("user_id",),
+    personal=("name", "email"),
+    partitions=1,
+)

@@ -1,0 +1,32 @@
+"""``lockstep demo``."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lockstep import settings
+from lockstep.settings import LOOPBACK
+from lockstep.status.screen import show
+from shop.demo.facts import acknowledged
+from shop.demo.run import Demo, DemoFailed
+
+
+def demo(
+    days: Annotated[int | None, typer.Option(min=1, max=374, help="Play the last N days; 28 at first.")] = None,
+) -> None:
+    """Start everything, play the shop, and prove that live and batch agree."""
+    console = Console(highlight=False, soft_wrap=True)
+    running = Demo(settings.load(), console, days)
+    status = running.run()
+    found = running.stack.settings
+    show(status)
+    if wrong := acknowledged(found, status) + status.problems:
+        raise DemoFailed("The sums do not add up:\n  " + "\n  ".join(wrong))
+    console.print(
+        f"\nAirflow     {found.airflow_url}  (user admin; the password is "
+        f"LOCKSTEP_AIRFLOW_PASSWORD in {found.secrets_file})\n"
+        f"Spark       http://{LOOPBACK}:{found.spark_ui_port}\n"
+        f"Data docs   file://{found.home / 'data_docs' / 'index.html'}\n"
+        "Stop with `make down`; `lockstep status` tells how it is."
+    )

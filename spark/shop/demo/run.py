@@ -1,0 +1,142 @@
+"""The demo's steps, in order: start, unpause, play, wait for the facts, and ask for the past days meanwhile."""
+
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from lockstep.airflow_api import Airflow, connected
+from lockstep.errors import LockstepError
+from lockstep.stack.stack import Stack
+from lockstep.status.gather import gather
+from lockstep.status.model import Status
+from shop.demo import facts
+from shop.demo.facts import ROLLUP, Fact
+from shop.simulate.play import Played, play
+from shop.simulate.producer import KafkaPythonSender
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+MINUTE_DAGS = ("ingest", "refine", "reconcile")
+PATIENCE_SECONDS = 1200
+BACKFILL_AT_ONCE = 2
+
+
+class DemoFailed(LockstepError):
+    """A part of the demo did not do what it should; the message names it, and where its log is."""
+
+
+class Demo:
+    """One demo on the stack of ``settings``. Run again, it goes on where it was.
+
+    Args:
+        days: how many of the last days of the history are played; None for what was begun, or 28.
+    """
+
+    def __init__(self, settings: "Settings", console: Console, days: int | None = None) -> None:
+        self.stack = Stack(settings)
+        self.console = console
+        self.days = days
+        self._began = time.monotonic()
+        self._told: dict[str, str] = {}
+        self._asked = False
+
+    def run(self) -> Status:
+        """From whatever runs now to the verdict.
+
+        Raises:
+            DemoFailed: something went wrong, or did not come true in time.
+            StackError: a part did not start.
+        """
+        self._say("Starting the stack")
+        self.stack.up(say=lambda line: self._say(f"  {line}"))
+        with connected(self.stack.settings) as airflow:
+            self._parsed(airflow)
+            played = self._play()
+            # Airflow runs a DAG at once when it is unpaused: now there is something to take.
+            for dag in MINUTE_DAGS:
+                airflow.unpause(dag)
+            self._say(f"DAGs unpaused: {', '.join(MINUTE_DAGS)}")
+            self._say("Waiting until every layer has everything, and both layers agree")
+            status = self._wait(airflow, played)
+            airflow.unpause("maintain")
+        return status
+
+    def _parsed(self, airflow: Airflow) -> None:
+        wanted = {*MINUTE_DAGS, ROLLUP, "maintain"}
+        parsed = Retrying(stop=stop_after_delay(120), wait=wait_fixed(1), retry=retry_if_result(bool))
+        try:
+            parsed(lambda: wanted - airflow.dags().keys())
+        except RetryError:
+            errors = "\n".join(f"{file}: {trace}" for file, trace in airflow.import_errors().items())
+            raise DemoFailed(
+                f"Airflow has not parsed all of {sorted(wanted)}.\n{errors}\nSee `lockstep logs airflow-dag-processor`."
+            ) from None
+
+    def _play(self) -> Played:
+        self._say("Playing the shop: orders into PostgreSQL, traffic into Kafka")
+        wanted = {} if self.days is None else {"days": self.days}
+        with self.console.status("  opening the shop") as bar:
+            for played in play(self.stack.settings, wanted, KafkaPythonSender):
+                bar.update(
+                    f"  {played.until:%Y-%m-%d %H:%M} {played.share:5.0%}  {played.order_lines:,} order lines, "
+                    f"{played.records.total():,} events"
+                )
+        span = f"{played.plan.start:%Y-%m-%d} to {played.plan.end:%Y-%m-%d}"
+        self._say(f"  {span}: {played.order_lines:,} order lines, {played.records.total():,} events acknowledged")
+        return played
+
+    def _wait(self, airflow: Airflow, played: Played) -> Status:
+        position = facts.wal_position(self.stack.settings)
+        step = Retrying(
+            stop=stop_after_delay(PATIENCE_SECONDS),
+            # Each look costs the brokers and Airflow something, which is what is waited for.
+            wait=wait_fixed(5),
+            retry=retry_if_result(lambda seen: bool(facts.missing(seen[1]))),
+        )
+        try:
+            with self.console.status("  looking"):
+                return step(self._look, airflow, played, position)[0]
+        except RetryError as error:
+            unmet = "\n".join(f"  {f.name}: {f.found}" for f in facts.missing(error.last_attempt.result()[1]))
+            raise DemoFailed(
+                f"After {PATIENCE_SECONDS} s this is still missing:\n{unmet}\nSee `lockstep status`."
+            ) from None
+
+    def _look(self, airflow: Airflow, played: Played, position: str) -> tuple[Status, list[Fact]]:
+        settings, plan = self.stack.settings, played.plan
+        first_day = plan.start.replace(hour=0, minute=0, second=0, microsecond=0)
+        status = gather(settings, self.stack)
+        self._refuse(airflow, status)
+        arrived = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
+        if not self._asked and not facts.missing([arrived[0], facts.sold(status)]):
+            # The days are complete now, so each is rolled up once.
+            airflow.unpause(ROLLUP)
+            airflow.backfill(ROLLUP, first_day, plan.end - timedelta(days=1), BACKFILL_AT_ONCE)
+            self._asked = True
+        found = [
+            *arrived,
+            facts.drained(status, "gold"),
+            facts.drained(status, "live"),
+            *facts.reconciled(status, plan.end),
+            facts.backfilled(airflow, first_day, plan.end),
+        ]
+        for fact in found:
+            if self._told.get(fact.name) != fact.found:
+                self._told[fact.name] = fact.found
+                self._say(f"  {'✓' if fact.holds else '…'} {fact.name}: {fact.found}")
+        return status, found
+
+    def _refuse(self, airflow: Airflow, status: Status) -> None:
+        if failed := facts.failures(airflow):
+            runs = "\n".join(f"  {run.dag} {run.run_id}" for run in failed)
+            logs = self.stack.settings.home / "airflow" / "logs"
+            raise DemoFailed(f"Airflow gave up on:\n{runs}\nTheir logs are in {logs}; the UI shows them too.")
+        if wrong := [v for v in status.views if v.unexplained]:
+            raise DemoFailed("\n".join(f"{v.name}: {v.unexplained} windows differ, such as {v.sample}" for v in wrong))
+
+    def _say(self, line: str) -> None:
+        self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}", markup=False)

@@ -1,0 +1,86 @@
+"""The demonstration of direct messages: a receiver that takes few, and the three choices of the sender."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from lockstep.control.database import control
+from lockstep.sinks.direct import DirectSink, Outcome, Overload, deliver
+from lockstep.sinks.errors import Overloaded
+from lockstep.sinks.outbox import forget
+from lockstep.sinks.sink import IDEMPOTENCY_KEY, messages
+from lockstep.sinks.webhook import Webhook
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+ALERTS = 20
+TAKES = 5
+
+
+class Receiver(ThreadingHTTPServer):
+    """Takes so many posts, and then answers 503 until it is given room again."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Posts)
+        self.room = TAKES
+        self.taken: list[str] = []
+
+
+class _Posts(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.server.room > 0:
+            self.server.room -= 1
+            self.server.taken.append(self.headers[IDEMPOTENCY_KEY])
+            self.send_response(204)
+        else:
+            self.send_response(503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """What was taken is told by the demonstration."""
+
+
+def demonstrate(settings: "Settings", say: Callable[[str], None]) -> dict[Overload, Outcome | None]:
+    """Send alerts to a receiver that is soon busy, under each policy; what became of them (None: pushed back), in 5 seconds."""
+    shown: dict[Overload, Outcome | None] = {}
+    for overload in Overload:
+        with receiving() as receiver:
+            own = settings.model_copy(update={"webhook_url": f"http://127.0.0.1:{receiver.server_address[1]}/"})
+            sink = DirectSink(f"demonstration-{uuid.uuid4().hex[:8]}", Webhook, overload, patience=1.0)
+            rows = list(messages(({"alert_id": f"{sink.name}-{n}"} for n in range(ALERTS)), sink.name))
+            try:
+                shown[overload] = deliver(own, sink, rows)
+                became = str(shown[overload])
+            except Overloaded as error:
+                shown[overload] = None
+                became = f"the batch fails, and its query waits: {error}"
+            say(f"{overload}: of {ALERTS} alerts the receiver took {len(receiver.taken)}; {became}")
+            receiver.room = ALERTS
+            later = deliver(own, sink, rows)
+            with control(own) as connection:
+                forget(connection, sink.name)
+            say(
+                f"  The receiver is well, and the batch runs again: {later.sent} more, {len(set(receiver.taken))} in all."
+            )
+    return shown
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    """A receiver on the loopback, for as long as the block lasts."""
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

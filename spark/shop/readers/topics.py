@@ -1,0 +1,55 @@
+"""Topics that a demonstration makes for itself, and takes away again."""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Producer
+
+from lockstep.kafka_clients import KEPT, admin, confluent_config, create_topics
+from shop.readers.children import NotShown
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+
+@contextmanager
+def own_topic(settings: "Settings", partitions: int, configs: Mapping[str, str] = KEPT) -> Iterator[str]:
+    """The name of a topic that exists inside the block only."""
+    name = f"readers-{uuid.uuid4().hex[:8]}"
+    create_topics(settings, {name: {"num_partitions": partitions, "configs": dict(configs)}})
+    try:
+        yield name
+    finally:
+        with closing(admin(settings)) as client:
+            client.delete_topics([name])
+
+
+def send(
+    settings: "Settings", topic: str, partitions: int, events: Iterable[Mapping[str, Any]], one_by_one: bool = False
+) -> int:
+    """Send events with a ``user_id``: user modulo partitions is the partition, so that a user's events stay in order.
+
+    Args:
+        one_by_one: each in a batch of its own, because a share group hands out whole batches.
+
+    Returns:
+        how many were acknowledged.
+
+    Raises:
+        NotShown: not all were.
+    """
+    own = {"acks": "all", "enable.idempotence": True, "log_level": 0} | (
+        {"batch.num.messages": 1} if one_by_one else {}
+    )
+    producer = Producer(confluent_config(settings) | own)
+    sent = 0
+    for event in events:
+        user = int(event["user_id"])
+        producer.produce(topic, key=str(user), value=json.dumps(dict(event)), partition=user % partitions)
+        sent += 1
+    if left := producer.flush(30):
+        raise NotShown(f"{left} of {sent} events were not taken by {settings.kafka} within 30 s")
+    return sent

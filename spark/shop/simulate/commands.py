@@ -1,0 +1,71 @@
+"""``lockstep simulate``."""
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lockstep import settings
+from shop.simulate.play import Played, play
+from shop.simulate.producer import BulkSender, KafkaPythonSender
+
+_SLICE, _BULK_SLICE = timedelta(hours=1), timedelta(days=1)
+
+
+def simulate(
+    days: Annotated[int | None, typer.Option(min=1, max=374, help="Play the last N days; 28 at first.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Play the whole history, a year and nine days.")] = False,
+    speed: Annotated[
+        float | None,
+        typer.Option(min=0.001, max=1e9, help="Simulated seconds per second; else as fast as it goes."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of names and traffic; 7 at first.")] = None,
+    sessions_per_order: Annotated[int | None, typer.Option(min=1, max=1000, help="Visits around an order; 2.")] = None,
+    sensors: Annotated[int | None, typer.Option(min=0, max=1000, help="Sensors in the warehouse; 4.")] = None,
+    sensor_interval: Annotated[
+        int | None, typer.Option(min=1, max=86_400, help="Seconds between two readings; 1800.")
+    ] = None,
+    duplicates: Annotated[float | None, typer.Option(min=0, max=1, help="Share sent twice; 0.05.")] = None,
+    late: Annotated[float | None, typer.Option(min=0, max=1, help="Share that comes late; 0.01.")] = None,
+    poisoned: Annotated[float | None, typer.Option(min=0, max=1, help="Share of broken records beside; 0.001.")] = None,
+    bulk: Annotated[bool, typer.Option("--bulk", help="Send with librdkafka, in slices of a day.")] = False,
+) -> None:
+    """Play the shop: orders into PostgreSQL, traffic into Kafka. Goes on where it stopped, with the same amounts."""
+    if everything and days is not None:
+        raise typer.BadParameter("--all plays every day; leave --days out, or --all")
+    asked = {
+        "days": days,
+        "seed": seed,
+        "sessions_per_order": sessions_per_order,
+        "sensors": sensors,
+        "sensor_interval": sensor_interval,
+        "duplicates": duplicates,
+        "late": late,
+        "poisoned": poisoned,
+    }
+    wanted: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    if everything:
+        wanted["days"] = None
+    width = _BULK_SLICE if bulk else _SLICE
+    if speed is not None:
+        width = min(width, max(timedelta(seconds=1), timedelta(seconds=speed)))
+    console = Console()
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}"), TimeElapsedColumn()
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("opening the shop", total=1.0, rows="")
+        for played in play(settings.load(), wanted, BulkSender if bulk else KafkaPythonSender, width, speed):
+            rows = f"{played.order_lines:,} order lines, {played.records.total():,} events"
+            bar.update(task, completed=played.share, description=f"{played.until:%Y-%m-%d %H:%M}", rows=rows)
+    _summarise(console, played)
+
+
+def _summarise(console: Console, played: Played) -> None:
+    span = f"{played.plan.start:%Y-%m-%d %H:%M} to {played.plan.end:%Y-%m-%d %H:%M} UTC"
+    if not played.records:
+        console.print(f"Nothing to play: the shop has played {span} to its end.")
+        return
+    console.print(f"Played until {span}: {played.order_lines:,} order lines written, and acknowledged by Kafka:")
+    for topic, count in sorted(played.records.items()):
+        console.print(f"  {topic:<12} {count:>9,}")

@@ -1,0 +1,109 @@
+"""From what happened to what arrives: network delay, duplicates, late and poisoned events. Pure."""
+
+import json
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any, NamedTuple
+
+from lockstep.contracts import CONTRACTS, Contract
+from shop.simulate.plan import Amounts
+from shop.simulate.sessions import DAY, HOUR, MINUTE, SECOND, Event, stamp
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class Record(NamedTuple):
+    """What goes to Kafka; ``arrival`` (milliseconds, UTC) becomes the record's timestamp.
+
+    A heartbeat has neither key nor value, and names its partition; all others leave it to their key.
+    """
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    arrival: int
+    partition: int | None = None
+
+
+def arrivals(rng: Random, events: Iterable[Event], amounts: Amounts, last: int) -> list[Record]:
+    """The records of the events in the order of their arrival, none after ``last``.
+
+    A duplicate is the same bytes again within a minute; a late event comes five minutes to three hours after it
+    happened; a poisoned record comes beside its event, which stays as it is.
+    """
+    records = []
+    for event in events:
+        value, key = _encode(event.payload).encode(), event.key.encode()
+        arrival = min(event.at + _delay(rng, amounts.late), last)
+        records.append(Record(event.topic, key, value, arrival))
+        if rng.random() < amounts.duplicates:
+            again = min(arrival + rng.randrange(100, 60 * SECOND), last)
+            records.append(Record(event.topic, key, value, again))
+        if rng.random() < amounts.poisoned:
+            fresh = event._replace(payload=event.payload | {"event_id": f"{rng.getrandbits(96):024x}"})
+            records.append(Record(event.topic, key, rng.choice(POISONS)(rng, fresh), arrival))
+    # Python's sort is stable: an event stays before its duplicate even where both were held back to the last moment.
+    return sorted(records, key=lambda record: record.arrival)
+
+
+def _delay(rng: Random, late: float) -> int:
+    if rng.random() < late:
+        return int(5 * MINUTE * (3 * HOUR / (5 * MINUTE)) ** rng.random())
+    slow = rng.random() < 0.005
+    return rng.randrange(3 * SECOND, 10 * SECOND) if slow else 20 + min(int(rng.expovariate(1 / 600)), 2_900)
+
+
+def _broken_json(rng: Random, event: Event) -> bytes:
+    text = _encode(event.payload)
+    return text[: rng.randrange(1, len(text) - 1)].encode()
+
+
+def _not_an_object(_rng: Random, event: Event) -> bytes:
+    return _encode([event.payload["event_id"]]).encode()
+
+
+def _not_utf8(_rng: Random, event: Event) -> bytes:
+    return b"\xff\xfe" + _encode(event.payload).encode()
+
+
+def _empty(_rng: Random, _event: Event) -> bytes:
+    return b""
+
+
+def _field_missing(rng: Random, event: Event) -> bytes:
+    missing = rng.choice(CONTRACTS[event.topic].required)
+    return _encode({name: value for name, value in event.payload.items() if name != missing}).encode()
+
+
+def _field_null(rng: Random, event: Event) -> bytes:
+    return _changed(event, {rng.choice(CONTRACTS[event.topic].required): None})
+
+
+def _wrong_type(rng: Random, event: Event) -> bytes:
+    return _changed(event, {rng.choice(_typed(CONTRACTS[event.topic])): "not a value of this type"})
+
+
+def _far_future(rng: Random, event: Event) -> bytes:
+    return _changed(event, {"event_time": stamp(event.at + rng.randrange(1, 400) * DAY)})
+
+
+def _changed(event: Event, changes: dict[str, Any]) -> bytes:
+    return _encode(event.payload | changes).encode()
+
+
+def _typed(contract: Contract) -> list[str]:
+    """The required columns that no text can stand for."""
+    types = dict(column.split(maxsplit=1) for column in contract.schema.split(", "))
+    return [name for name in contract.required if types[name] != "STRING"]
+
+
+POISONS: tuple[Callable[[Random, Event], bytes], ...] = (
+    _broken_json,
+    _not_an_object,
+    _not_utf8,
+    _empty,
+    _field_missing,
+    _field_null,
+    _wrong_type,
+    _far_future,
+)

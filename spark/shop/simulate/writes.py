@@ -1,0 +1,118 @@
+"""What happens in the shop's tables, as SQL on a cursor: the caller owns the transaction."""
+
+import io
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+
+import pandas as pd
+from psycopg2.extensions import cursor
+from psycopg2.extras import execute_batch
+
+from shop.simulate.chance import seeded
+from shop.simulate.people import changes, people
+from shop.simulate.plan import Plan
+from shop.simulate.retail import Retail
+
+_MONDAY = 0
+_STOCKTAKE_AT, _PRICES_CHANGE_AT, _PEOPLE_CHANGE_AT = time(5, 0), time(6, 30), time(7, 0)
+_PRICE_CHANGES_PER_WEEK = 40
+_FULL_STOCK, _REORDER_BELOW = 500, 100
+
+_STOCKTAKE = """
+UPDATE public.inventory AS i
+SET stock = CASE WHEN i.stock - sold.quantity < %(reorder)s THEN %(full)s ELSE i.stock - sold.quantity END,
+    counted_at = %(now)s
+FROM (
+    SELECT l.product_id, sum(l.quantity)::int AS quantity
+    FROM public.orders AS o JOIN public.order_lines AS l USING (order_id)
+    WHERE o.ordered_at >= %(since)s AND o.ordered_at < %(now)s
+    GROUP BY l.product_id
+) AS sold
+WHERE sold.product_id = i.product_id
+"""
+
+
+def stock_the_shop(sql: cursor, plan: Plan, retail: Retail) -> None:
+    """Every product with its first price, and a seeded stock, as of the play's start."""
+    products = retail.products.assign(updated_at=plan.start)
+    _copy(sql, "products", products[["product_id", "description", "price", "updated_at"]])
+    rng = seeded("stock", plan.amounts.seed)
+    stock = [rng.randrange(_REORDER_BELOW, 2 * _FULL_STOCK) for _ in range(len(products))]
+    inventory = products[["product_id"]].assign(stock=stock, counted_at=plan.start)
+    _copy(sql, "inventory", inventory)
+
+
+def sign_up(sql: cursor, plan: Plan, retail: Retail, start: datetime | None, end: datetime) -> None:
+    """Customers sign up with their first order: those of ``[start, end)``, or all before ``end``."""
+    seen = retail.users["first_seen"]
+    new = (seen < end) if start is None else (seen >= start) & (seen < end)
+    if new.any():
+        everyone = people(plan.amounts.seed, tuple(retail.users["user_id"]))
+        users = pd.DataFrame(everyone).assign(created_at=seen, updated_at=seen)
+        _copy(sql, "users", users[new])
+
+
+def place_orders(sql: cursor, orders: pd.DataFrame, lines: pd.DataFrame) -> None:
+    """Orders, what they come to, and their lines."""
+    # In thousandths, which floats add up exactly.
+    value = (lines["unit_price"] * 1000).round() * lines["quantity"]
+    amounts = value.groupby(lines["order_id"]).sum() / 1000
+    orders = orders.assign(amount=orders["order_id"].map(amounts))
+    _copy(sql, "orders", orders[["order_id", "user_id", "country", "kind", "ordered_at", "amount"]])
+    columns = ["order_id", "line_no", "product_id", "description", "quantity", "unit_price", "ordered_at"]
+    _copy(sql, "order_lines", lines[columns])
+
+
+def run_the_shop(sql: cursor, plan: Plan, retail: Retail, start: datetime, end: datetime) -> None:
+    """What is due in ``[start, end)``: on Mondays a stocktake and new prices, every day some customers change."""
+    for moment in _moments(_STOCKTAKE_AT, start, end):
+        if moment.weekday() == _MONDAY:
+            sold = {"since": moment - timedelta(weeks=1), "now": moment}
+            sql.execute(_STOCKTAKE, sold | {"full": _FULL_STOCK, "reorder": _REORDER_BELOW})
+    for moment in _moments(_PRICES_CHANGE_AT, start, end):
+        if moment.weekday() == _MONDAY:
+            _change_prices(sql, plan, retail, moment)
+    for moment in _moments(_PEOPLE_CHANGE_AT, start, end):
+        _change_people(sql, plan, retail, moment)
+
+
+def _change_prices(sql: cursor, plan: Plan, retail: Retail, moment: datetime) -> None:
+    rng = seeded("prices", plan.amounts.seed, _original_day(plan, moment))
+    chosen = rng.sample(retail.products["product_id"].tolist(), min(_PRICE_CHANGES_PER_WEEK, len(retail.products)))
+    execute_batch(
+        sql,
+        "UPDATE public.products SET price = round(price * %s::numeric, 2), updated_at = %s WHERE product_id = %s",
+        [(rng.choice(("0.90", "0.95", "1.05", "1.10", "1.20")), moment, product) for product in chosen],
+    )
+
+
+def _change_people(sql: cursor, plan: Plan, retail: Retail, moment: datetime) -> None:
+    known = retail.users["user_id"][retail.users["first_seen"] < moment].tolist()
+    execute_batch(
+        sql,
+        "UPDATE public.users SET email = coalesce(%s, email), age = age + %s, updated_at = %s WHERE user_id = %s",
+        [
+            (change.new_email, 0 if change.new_email else 1, moment, change.user_id)
+            for change in changes(plan.amounts.seed, _original_day(plan, moment), known)
+        ],
+    )
+
+
+def _original_day(plan: Plan, moment: datetime) -> date:
+    """The day as the file has it: the same things happen in whichever week it is played."""
+    return (moment - timedelta(weeks=plan.shift_weeks)).date()
+
+
+def _moments(at: time, start: datetime, end: datetime) -> Iterator[datetime]:
+    """This time of each day, where it lies in ``[start, end)``."""
+    moment = datetime.combine(start.date(), at, UTC)
+    while moment < end:
+        if moment >= start:
+            yield moment
+        moment += timedelta(days=1)
+
+
+def _copy(sql: cursor, table: str, rows: pd.DataFrame) -> None:
+    """Append the rows to the table of these columns; missing values become NULL."""
+    buffer = io.StringIO(rows.to_csv(header=False, index=False, float_format="%.3f"))
+    sql.copy_expert(f"COPY public.{table} ({', '.join(rows.columns)}) FROM STDIN WITH (FORMAT csv)", buffer)

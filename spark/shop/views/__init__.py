@@ -1,0 +1,1 @@
+"""The shop's views, one module each: the only place with business logic."""

@@ -1,0 +1,77 @@
+"""A query that delivers and can be killed, and a reader of what it delivered."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from lockstep.failpoints import VARIABLE
+from lockstep.kafka_clients import confluent_config
+from lockstep.settings import Settings
+
+DELIVERER = Path(__file__).with_name("deliverer.py")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query of one name, topic and checkpoint, which can be started again and again."""
+
+    delivery: str
+    topic: str
+    acknowledged: Path
+    batches: int
+
+    def start(self, crash_at: str = "", *options: str) -> subprocess.Popen[bytes]:
+        """Start it where it was; killed by itself when it passes ``name:nth``."""
+        command = [sys.executable, str(DELIVERER), self.topic, self.topic, self.delivery]
+        environment = os.environ | ({VARIABLE: crash_at} if crash_at else {})
+        return subprocess.Popen(
+            [*command, str(self.acknowledged), str(self.batches), *options], env=environment, start_new_session=True
+        )
+
+    def run(self, crash_at: str = "", *options: str) -> int:
+        """The exit code of a run to its end; negative: the signal that killed it."""
+        return self.start(crash_at, *options).wait(timeout=120)
+
+
+@pytest.fixture
+def query(settings: Settings, tmp_path: Path) -> Callable[..., Query]:
+    """A query of the given delivery, on a topic of its own."""
+    name = f"alerts-{uuid.uuid4().hex[:8]}"
+    return lambda delivery, batches=6: Query(delivery, name, tmp_path / "acknowledged", batches)
+
+
+@pytest.fixture
+def arrived(settings: Settings) -> Iterator[Callable[[str], Counter[str]]]:
+    """How often each id lies in a topic, for a reader that is ``read_committed``."""
+    yield lambda topic: Counter(dict(m.headers())["Idempotency-Key"].decode() for m in read_all(settings, topic))
+
+
+def read_all(settings: Settings, topic: str):
+    """All committed records, each partition to its end."""
+    own = {
+        "group.id": "unused",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+    }
+    with closing(Consumer(confluent_config(settings) | own)) as reader:
+        partitions = reader.list_topics(topic, timeout=10).topics[topic].partitions
+        reader.assign([TopicPartition(topic, p, 0) for p in partitions])
+        open_ones = set(partitions)
+        while open_ones:
+            message = reader.poll(10)
+            assert message is not None, f"{topic} was not read to its end: a transaction is open"
+            if message.error() is None:
+                yield message
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF
+                open_ones.discard(message.partition())

@@ -1,0 +1,53 @@
+"""The worked example: what may be done twice by itself, what needs a transaction id, and what needs an idempotency key."""
+
+import uuid
+
+import pytest
+from tests.integration.sinks.receivers import Mailbox, served
+
+from lockstep import lake
+from lockstep.lake import Txn
+from lockstep.sinks.direct import DirectSink, Outcome, ToReceiver
+from lockstep.sinks.mail import Mail
+
+
+@pytest.fixture
+def table(spark, settings):
+    name = f"ops.counter_{uuid.uuid4().hex[:8]}"
+    lake.create(spark, settings, name, "name STRING, amount INT")
+    return name
+
+
+@pytest.fixture
+def mailbox(settings, monkeypatch):
+    with served(Mailbox()) as running:
+        monkeypatch.setenv("LOCKSTEP_MAIL_SERVER", f"127.0.0.1:{running.server_address[1]}")
+        monkeypatch.setenv("LOCKSTEP_MAIL_TO", "oncall@example.org")
+        yield running
+
+
+def test_idempotent(spark, settings, table, mailbox):
+    def counter():
+        return spark.sql(f"SELECT coalesce(sum(amount), 0) AS value FROM {table}").collect()[0].value
+
+    def set_to(value, batch):
+        one = spark.createDataFrame([("visits", value)], "name STRING, amount INT")
+        lake.merge(one, settings, table, "t.name = s.name", "true", Txn(f"set:{table}:1", batch), {})
+
+    def add_one(batch):
+        one = spark.createDataFrame([("step", 1)], "name STRING, amount INT")
+        lake.append(one, settings, table, Txn(f"add:{table}:1", batch), {})
+
+    set_to(5, batch=1)
+    set_to(5, batch=2)
+    assert counter() == 5, "set to 5 twice, under whatever id"
+    add_one(batch=1)
+    add_one(batch=1)
+    assert counter() == 6, "one transaction id: once"
+    add_one(batch=2)
+    assert counter() == 7, "another id: another time"
+
+    sink = DirectSink(f"mail-{uuid.uuid4().hex[:8]}", Mail)
+    letter = [{"alert_id": "welcome-u1", "alert": "welcome"}]
+    assert [ToReceiver(sink)(letter, batch) for batch in (1, 2)] == [Outcome(sent=1), Outcome(repeated=1)]
+    assert len(mailbox.letters) == 1, "one key: one e-mail"

@@ -1,0 +1,51 @@
+"""Captured tables, as the oracles read them: plain Python, and nothing of Lockstep's own."""
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from tests.shop.oracles.record import Record
+
+
+class Change(NamedTuple):
+    """One change of a row, with the row before and after it (None: there was or is none)."""
+
+    place: tuple[int, int]
+    committed: datetime
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+def history(records: Iterable[Record], required: Iterable[str]) -> list[Change]:
+    """All changes of a table in the order of the source's log, each once; ``required`` columns are in every row that counts."""
+    found = {}
+    for record in records:
+        value = record.value
+        if not isinstance(value, dict) or not value.get("op") or (value.get("source") or {}).get("lsn") is None:
+            continue
+        row = value["before"] if value["op"] == "d" else value["after"]
+        if row is None or any(row.get(name) is None for name in required):
+            continue
+        source = value["source"]
+        commit = json.loads(source.get("sequence") or "[null]")[0]
+        place = (int(commit or source["lsn"]), int(source["lsn"]))
+        committed = datetime.fromtimestamp(source["ts_ms"] / 1000, UTC)
+        found[place, str(sorted(row.items()))] = Change(place, committed, value["before"], value["after"])
+    return [change for _, change in sorted(found.items())]
+
+
+def current(changes: Iterable[Change], identity: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The rows that stand at the end."""
+    identity = list(identity)
+    rows: dict[tuple[Any, ...], dict[str, Any] | None] = {}
+    for change in changes:
+        row = change.after or change.before or {}
+        rows[tuple(row[name] for name in identity)] = change.after
+    return (row for row in rows.values() if row is not None)
+
+
+def money(text: Any) -> Decimal | None:
+    """A decimal of three places, as the tables have it."""
+    return None if text is None else Decimal(str(text)).quantize(Decimal("0.001"))

@@ -1,0 +1,38 @@
+"""Page views and who looked: for each view, a search through all that was ever said about the user."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.shop.oracles.changes import Change, history
+from tests.shop.oracles.record import Record, accepted, on_time, parsed
+from tests.shop.oracles.tokens import token
+
+
+def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
+    """Every page view, with the newest version of its user that was valid then."""
+    changes = history(records["users"], ("user_id",))
+    found = []
+    for record in on_time(accepted(records["page_views"]), 10):
+        view = record.value or {}
+        time = parsed(view["event_time"])
+        mine = [c for c in changes if (c.after or c.before or {})["user_id"] == view["user_id"] and _start(c) <= time]
+        best = max(mine, key=lambda c: (_start(c), c.place), default=None)
+        row = {"event_id": view["event_id"], "event_time": time, "user_id": view["user_id"], "page": view["page"]}
+        found.append(row | _version(best))
+    return found
+
+
+def _start(change: Change) -> Any:
+    return change.committed if change.after is None else parsed(change.after["updated_at"])
+
+
+def _version(change: Change | None) -> dict[str, Any]:
+    if change is None or change.after is None:
+        return {"name": None, "age": None, "version": None, "valid_from": None}
+    user = change.after
+    return {
+        "name": token(user["name"]),
+        "age": user["age"],
+        "version": change.place[1],
+        "valid_from": parsed(user["updated_at"]),
+    }

@@ -1,0 +1,19 @@
+"""Page views of five minutes, every minute."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from tests.shop.oracles.record import Record
+from tests.shop.oracles.windows import gathered
+
+SIZE, SLIDE = timedelta(minutes=5), timedelta(minutes=1)
+
+
+def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
+    """Every window of every page that was viewed in it."""
+    groups = gathered(records, "page_views", 5, SIZE, SLIDE, lambda view: view["page"])
+    return [
+        {"window_start": start, "window_end": start + SIZE, "page": page, "views": len(found)}
+        for (start, page), found in groups.items()
+    ]

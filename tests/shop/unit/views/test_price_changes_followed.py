@@ -1,0 +1,79 @@
+"""price_changes_followed: a customer is told of what they followed when the price changed."""
+
+from decimal import Decimal
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.shop.oracles import price_changes_followed as oracle
+from tests.shop.unit.views.machines import at, batch, changed, fed, happened, live, table, without_at
+
+from lockstep.definition.keyed import advance
+from lockstep.definition.registry import VIEWS
+
+VIEW = VIEWS["price_changes_followed"]
+END = at(10_000)
+PRODUCTS = st.sampled_from(["P1", "P2"])
+
+
+def product(name, price, second):
+    return {"product_id": name, "description": "LAMP", "price": f"{price}.000", "updated_at": at(second).isoformat()}
+
+
+def follow(number, user, name, follows, second, delay=0.5):
+    return happened("follows", number, second, delay, user_id=user, product_id=name, follows=follows)
+
+
+def keys(stream, row):
+    return [row["product_id"]]
+
+
+@given(
+    st.lists(st.builds(product, PRODUCTS, st.integers(1, 4), st.integers(0, 60)), max_size=10),
+    st.lists(
+        st.tuples(st.sampled_from("ab"), PRODUCTS, st.booleans(), st.integers(0, 60), st.floats(0, 12)), max_size=10
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_however_changes_and_follows_interleave_the_rows_are_the_oracles(products, follows, dice: Random):
+    records = {
+        "products": table("products", ("product_id",), products),
+        "follows": [follow(n, *one) for n, one in enumerate(follows)],
+    }
+    everything = fed(VIEW, keys, records, str)
+    expected = without_at(oracle.rows(records))
+    assert without_at(batch(VIEW, everything, END)) == expected
+    assert without_at(live(VIEW, everything, END, dice)) == expected
+
+
+def test_follow_then_unfollow():
+    cheap, dear, cheaper = (product("P1", price, second) for price, second in ((5, 0), (6, 30), (4, 60)))
+    records = {
+        "products": [
+            changed("products", 1, 0, None, cheap),
+            changed("products", 2, 30, cheap, dear),
+            changed("products", 3, 60, dear, cheaper),
+        ],
+        "follows": [
+            follow(1, "anna", "P1", True, 10),
+            follow(2, "anna", "P1", False, 40),
+            follow(3, "ben", "P1", True, 50),
+        ],
+    }
+    rows = batch(VIEW, fed(VIEW, keys, records, str), END)
+    assert [(row["user_id"], row["old_price"], row["new_price"], row["version"]) for row in rows] == [
+        ("anna", Decimal(5), Decimal(6), 2),
+        ("ben", Decimal(6), Decimal(4), 3),
+    ]
+
+
+def test_a_price_that_is_known_late_reaches_those_who_followed_then():
+    cheap, dear = product("P1", 5, 0), product("P1", 6, 30)
+    follows = [follow(1, "anna", "P1", True, 10), follow(2, "anna", "P1", False, 40)]
+    records = {"products": [changed("products", 1, 0, None, cheap), changed("products", 2, 99, cheap, dear)]}
+    everything = [event for _, event in fed(VIEW, keys, records | {"follows": follows}, str)]
+    first, late = [e for e in everything if e.is_change]
+    state, rows = advance(VIEW, None, [first, *(e for e in everything if not e.is_change)], at(90))
+    assert rows == []
+    _, rows = advance(VIEW, state, [late], None)
+    assert [row["user_id"] for row in rows] == ["anna"]

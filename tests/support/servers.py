@@ -1,0 +1,92 @@
+"""One broker, one PostgreSQL and one Spark server for all integration tests; each test has topics and tables of its own.
+
+Several workers share them: most of a small job is waiting.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+import pytest
+from tests.support.ports import shared
+from tests.support.shop import Shop
+from xdist.scheduler import LoadScopeScheduling
+
+from lockstep.catalog import connect
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.definition import View
+from lockstep.definition.registry import VIEWS
+from lockstep.kafka_clients import ensure_topics
+from lockstep.settings import Settings
+from lockstep.stack.stack import Stack
+
+# The folders that take longest are begun first, so that no worker is left alone with one at the end.
+LONGEST = ("stack", "views", "checkpoints", "replay", "definition", "crash", "reconcile")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rank = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.parent.name, len(rank)))
+
+
+class ByFolder(LoadScopeScheduling):
+    """Gives each worker whole folders, in the order of the tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return str(PurePath(nodeid.partition("::")[0]).parent)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
+    """The tests of a folder share fixtures, so they stay in one worker."""
+    return ByFolder(config, log)
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Iterator[Stack]:
+    """PostgreSQL, Kafka and Spark, on a home and ports of their own; the workers of a run share them."""
+    with shared(tmp_path_factory.getbasetemp().parent / testrun_uid) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def settings(stack: Stack) -> Settings:
+    return stack.settings
+
+
+@pytest.fixture
+def spark(settings: Settings) -> Iterator[Any]:
+    with connect(settings, "test") as session:
+        yield session
+
+
+@pytest.fixture
+def stream(settings: Settings) -> Iterator[Contract]:
+    """A stream like page_views, with a topic and tables of its own."""
+    name = f"page_views_{uuid.uuid4().hex[:8]}"
+    contract = replace(CONTRACTS["page_views"], name=name, topic=name)
+    ensure_topics(settings, {name: contract})
+    CONTRACTS[name] = contract
+    yield contract
+    del CONTRACTS[name]
+
+
+@pytest.fixture
+def view(stream: Contract) -> Iterator[View]:
+    """The view page_views_per_minute, over the test's own stream."""
+    own = replace(VIEWS["page_views_per_minute"], name=f"per_minute_{stream.name[-8:]}", input=stream.name)
+    VIEWS[own.name] = own
+    yield own
+    del VIEWS[own.name]
+
+
+@pytest.fixture
+def shop(settings: Settings, stream: Contract) -> Shop:
+    return Shop(settings, stream)
+
+
+@pytest.fixture
+def rows(spark: Any) -> Callable[[str], list[Any]]:
+    """All rows of a table."""
+    return lambda table: spark.table(table).collect()

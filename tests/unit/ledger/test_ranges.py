@@ -1,0 +1,99 @@
+"""The arithmetic of offset ranges."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
+from lockstep.ledger.ranges import Bounds, Range, after, ends, gaps, plan, size, to_where
+
+logs = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(0, 1000), st.integers(0, 5000)), min_size=1)
+
+
+def bounds(spans: dict[int, tuple[int, int]], topic_id: str = "id-1") -> Bounds:
+    return Bounds("orders", topic_id, {p: (first, first + held) for p, (first, held) in spans.items()})
+
+
+@given(logs, st.integers(1, 3000))
+def test_a_backlog_drains_in_steps_that_join_without_gap_or_overlap(spans, limit):
+    log, done = bounds(spans), []
+    for _ in range(sum(held for _, held in spans.values()) // limit + 2):
+        step = plan(done, log, limit)
+        assert size(step) <= limit
+        if done:
+            assert ends(done) == {r.partition: r.start for r in step}
+        else:
+            assert {r.partition: r.start for r in step} == {p: first for p, (first, _) in log.partitions.items()}
+        done = step
+    assert ends(done) == {p: last for p, (_, last) in log.partitions.items()}
+
+
+@given(logs, st.integers(1, 3000))
+def test_a_step_uses_its_whole_allowance_while_there_is_a_backlog(spans, limit):
+    held = sum(held for _, held in spans.values())
+    assert size(plan([], bounds(spans), limit)) == min(held, limit)
+
+
+def test_a_run_that_failed_after_offset_100_starts_at_101():
+    done = [Range("orders", "id-1", 0, 0, 101)]
+    assert plan(done, bounds({0: (0, 150)}), 1000) == [Range("orders", "id-1", 0, 101, 150)]
+
+
+def test_a_partition_added_midway_is_read_from_its_beginning():
+    done = [Range("orders", "id-1", 0, 0, 10)]
+    assert plan(done, bounds({0: (0, 10), 1: (0, 7)}), 1000)[1] == Range("orders", "id-1", 1, 0, 7)
+
+
+def test_retention_that_overtook_the_ledger_stops_with_the_exact_gap():
+    with pytest.raises(DataLoss, match=r"orders-0: offsets \[10, 25\) are gone"):
+        plan([Range("orders", "id-1", 0, 0, 10)], bounds({0: (25, 5)}), 1000)
+
+
+def test_a_log_that_ends_before_the_ledger_stops():
+    with pytest.raises(DataLoss, match=r"the broker lost offsets \[4, 10\)"):
+        plan([Range("orders", "id-1", 0, 0, 10)], bounds({0: (0, 4)}), 1000)
+
+
+def test_a_partition_that_vanished_stops():
+    with pytest.raises(DataLoss, match="no such partition"):
+        plan([Range("orders", "id-1", 5, 0, 10)], bounds({0: (0, 4)}), 1000)
+
+
+def test_a_recreated_topic_stops_even_when_its_offsets_fit():
+    with pytest.raises(TopicRecreated, match=r"id id-1.*id id-2"):
+        plan([Range("orders", "id-1", 0, 0, 10)], bounds({0: (0, 20)}, "id-2"), 1000)
+
+
+def test_a_range_that_runs_backwards_cannot_be_made():
+    with pytest.raises(LedgerBroken):
+        Range("orders", "id-1", 0, 10, 9)
+
+
+def test_a_partition_is_idle_only_where_the_broker_stamps_the_records():
+    log = Bounds("orders", "id-1", {0: (0, 5)}, stamped_by_broker=True, checked_at=1000)
+    assert plan([], log, 10)[0].idle_at == 1000
+    assert plan([], log, 3)[0].idle_at is None
+    assert plan([], Bounds("orders", "id-1", {0: (0, 5)}, checked_at=1000), 10)[0].idle_at is None
+
+
+def test_a_downstream_table_starts_where_its_sources_ledger_started():
+    source = [Range("orders", "id-1", 0, 900, 1000), Range("orders", "id-1", 1, 40, 50)]
+    assert ends(after([], source, {0: 500, 1: 40}, 10_000)) == {0: 1000, 1: 50}
+    assert [r.start for r in after([], source, {0: 500, 1: 40}, 10_000)] == [500, 40]
+
+
+def test_a_predicate_selects_the_rows_of_the_ranges_and_nothing_else():
+    ranges = [Range("orders", "id-1", 0, 5, 7), Range("orders", "id-1", 1, 3, 3)]
+    assert to_where(ranges) == "((partition = 0 AND offset >= 5 AND offset < 7))"
+    assert to_where(ranges[1:]) == "false"
+
+
+def test_a_gap_is_exactly_what_retention_took_and_nothing_else_can_be_signed_for():
+    done = [Range("orders", "id-1", 0, 0, 10), Range("orders", "id-1", 1, 0, 10)]
+    lost = gaps(done, bounds({0: (25, 5), 1: (3, 20)}))
+    assert lost == [Range("orders", "id-1", 0, 10, 25), Range("orders", "id-1", 1, 10, 10)]
+    assert size(plan(lost, bounds({0: (25, 5), 1: (3, 20)}), 1000)) == 5 + 13
+    with pytest.raises(TopicRecreated):
+        gaps(done, bounds({0: (25, 5), 1: (3, 20)}, "id-2"))
+    with pytest.raises(DataLoss):
+        gaps(done, bounds({0: (0, 5), 1: (0, 20)}))

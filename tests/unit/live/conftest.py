@@ -1,0 +1,5 @@
+"""A checkpoint as Spark leaves it."""
+
+from tests.support.checkpoints import root
+
+__all__ = ["root"]

@@ -1,0 +1,76 @@
+"""Live is read as it was when it knew no more of the log than gold."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.definition.registry import VIEWS
+from lockstep.ledger.entries import Entry
+from lockstep.ledger.ranges import Range
+from lockstep.live.frontier import live_within
+from lockstep.settings import Settings
+
+VIEW = VIEWS["orders_with_customer"]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path)
+
+
+def gold(users: int, orders: int) -> Entry:
+    ranges = (Range("users", "id", 0, 0, users), Range("orders", "id", 0, 0, orders))
+    return Entry("gold.x", 1, 1, "run", "code", ranges, 0, {}, {}, {}, 0)
+
+
+def live(users: int, orders: int, watermark: int = 0) -> dict[str, Any]:
+    return {"writer": "live", "position": {"users": {"0": users}, "orders": {"0": orders}}, "watermark": watermark}
+
+
+def log(settings: Settings, *records: dict[str, Any]) -> None:
+    """A Delta log of the live table with a commit for each record, one second after the other."""
+    directory = Path(settings.lake) / "live" / VIEW.name / "_delta_log"
+    directory.mkdir(parents=True)
+    for version, record in enumerate(records):
+        info = {"timestamp": version * 1000, "operation": "MERGE", "userMetadata": json.dumps(record)}
+        (directory / f"{version:020d}.json").write_text(json.dumps({"commitInfo": info}))
+
+
+def test_the_newest_version_that_gold_covers_is_taken(settings):
+    log(settings, live(1, 1), live(1, 2), live(2, 2), live(2, 3))
+    seen = live_within(settings, VIEW, gold(2, 2))
+    assert (seen.version, seen.position) == (2, {"users": {0: 2}, "orders": {0: 2}})
+    assert seen.at == seen.changed_at == datetime.fromtimestamp(2, UTC)
+
+
+def test_one_topic_that_is_ahead_is_enough_to_leave_a_version_out(settings):
+    log(settings, live(1, 1), live(1, 3))
+    assert live_within(settings, VIEW, gold(5, 2)).version == 0
+
+
+def test_what_others_did_to_the_table_since_then_is_compared_too(settings):
+    log(settings, live(1, 1), {}, live(9, 9), {})
+    seen = live_within(settings, VIEW, gold(1, 1))
+    assert (seen.version, seen.at, seen.changed_at) == (
+        1,
+        datetime.fromtimestamp(1, UTC),
+        datetime.fromtimestamp(0, UTC),
+    )
+
+
+def test_there_is_none_while_live_is_ahead_in_all_of_its_versions(settings):
+    log(settings, {}, live(3, 3))
+    assert live_within(settings, VIEW, gold(2, 2)) is None
+
+
+def test_rows_of_an_earlier_generation_are_not_looked_at(settings):
+    log(settings, live(1, 1), {"writer": "generation", "generation": 2})
+    assert live_within(settings, VIEW, gold(2, 2)) is None
+
+
+def test_a_commit_that_does_not_say_where_it_ended_is_not_trusted(settings):
+    log(settings, live(1, 1), {"writer": "live", "batch_id": 7})
+    assert live_within(settings, VIEW, gold(2, 2)) is None
