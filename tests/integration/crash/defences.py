@@ -16,6 +16,7 @@ from pyspark import cloudpickle
 from lockstep import lake
 from lockstep.control import database
 from lockstep.ingest import bronze
+from lockstep.ledger import heads
 from lockstep.ledger.ranges import Range
 
 # What the server runs goes there as code: it does not have the tests.
@@ -47,8 +48,8 @@ def without_order() -> None:
 
     def early(df: Any, config: Any, table: str, txn: lake.Txn, record: Any) -> None:
         with database.control(config) as connection:
-            database.head(connection, table)
-            database.advance(connection, table, 1, record["seq"], [Range(**r) for r in record["ranges"]])
+            heads.head(connection, table)
+            heads.advance(connection, table, 1, record["seq"], [Range(**r) for r in record["ranges"]])
         os.killpg(0, signal.SIGKILL)
 
     lake.append = early

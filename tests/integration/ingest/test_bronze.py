@@ -16,6 +16,7 @@ from lockstep.definition.tables import bronze_of
 from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
 from lockstep.ingest.bronze import accept_gap, ingest
 from lockstep.kafka_clients import admin, confluent_config, ensure_topics
+from lockstep.ledger import heads
 from lockstep.refine.silver import refine
 
 
@@ -71,9 +72,9 @@ def test_a_newest_commit_that_vanished_stops_the_next_run(spark, settings, strea
         shop.flush()
         ingest(spark, settings, stream, "run")
     with database.control(settings) as connection:
-        head = database.head(connection, bronze_of(stream))
+        head = heads.head(connection, bronze_of(stream))
         ahead = replace(head, seq=head.seq + 1)
-        database.advance(connection, bronze_of(stream), ahead.version, ahead.seq, [])
+        heads.advance(connection, bronze_of(stream), ahead.version, ahead.seq, [])
     shop.view("e3", 3)
     shop.flush()
     with pytest.raises(LedgerBroken, match="newest commit is gone"):
