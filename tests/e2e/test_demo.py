@@ -55,7 +55,7 @@ def test_the_ledgers_are_whole_chains(demo):
 
 def test_the_sums_add_up_for_every_stream_and_view(demo):
     for s in demo.status.streams:
-        assert s.bronze == s.silver + s.duplicates + s.quarantined + s.control, s
+        assert s.bronze == s.silver + s.duplicates + s.quarantined + s.markers, s
     silver = {s.name: s.silver for s in demo.status.streams}
     for view in demo.status.views:
         assert silver["page_views"] == view.counted + view.ignored + view.side
@@ -69,14 +69,14 @@ def test_page_views_per_minute_is_what_the_oracle_counts_in_both_layers(demo):
         found = {(s.to_pydatetime(), p): n for s, p, n in zip(starts, rows["page"], rows["views"], strict=True)}
         assert found == dict(views), layer
     stream = next(s for s in demo.status.streams if s.name == "page_views")
-    assert {name: fates.get(name, 0) for name in ("silver", "duplicates", "quarantined", "control")} == {
-        name: getattr(stream, name) for name in ("silver", "duplicates", "quarantined", "control")
+    assert {name: fates.get(name, 0) for name in ("silver", "duplicates", "quarantined", "markers")} == {
+        name: getattr(stream, name) for name in ("silver", "duplicates", "quarantined", "markers")
     }
 
 
 def test_poison_and_late_events_were_really_there(demo):
     _, fates = retail_oracle.page_views(demo.settings.home)
-    assert min(fates["duplicates"], fates["ignored"], fates["control"]) > 0
+    assert min(fates["duplicates"], fates["ignored"], fates["markers"]) > 0
     assert sum(s.quarantined for s in demo.status.streams) > 0
 
 

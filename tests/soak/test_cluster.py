@@ -123,7 +123,7 @@ def test_the_pipeline_runs_on_a_standalone_cluster_and_its_counts_add_up(
 
     assert bronze and silver and gold
     assert bronze.rows == len(shop.acknowledged) == VIEWS_SENT + 6
-    assert silver.counts == {"silver": VIEWS_SENT + 1, "duplicates": 1, "quarantined": 1, "control": 3}
+    assert silver.counts == {"silver": VIEWS_SENT + 1, "duplicates": 1, "quarantined": 1, "markers": 3}
     assert sum(silver.counts.values()) == bronze.rows
     assert gold.counts == {"counted": VIEWS_SENT, "ignored": 1, "side": 0}
     assert counted == VIEWS_SENT

@@ -44,7 +44,7 @@ def judge_page_views(sent: list[dict]) -> tuple[Counter, dict[str, int]]:
 def _judge(record: dict, kept: dict[str, datetime]) -> tuple[str, dict, datetime]:
     arrival = datetime.fromtimestamp(record["arrival"] / 1000, UTC)
     if record["is_heartbeat"]:
-        return "control", {}, arrival
+        return "markers", {}, arrival
     event = _read(record["value"])
     if event is None or event["at"] - arrival > AHEAD:
         return "quarantined", {}, arrival

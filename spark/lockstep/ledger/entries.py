@@ -31,7 +31,7 @@ class Entry:
     Args:
         rows: rows written; fewer than offsets where the log has holes (transactions, compaction). A replay of bronze
             counts none, as it only puts back what was counted before.
-        counts: the writer's own sums, such as silver's ``{silver, duplicates, quarantined, control}``; bronze's is ``rows``.
+        counts: the writer's own sums, such as silver's ``{silver, duplicates, quarantined, markers}``; bronze's is ``rows``.
         totals: the same, over this entry and all before it.
         reached: per partition, the newest Kafka timestamp (milliseconds, UTC) among the rows written, or the moment at which
             the partition was found drained.

@@ -114,7 +114,7 @@ def _causes(case: Case, rest: list[Difference]) -> Iterator[tuple[str, Callable[
     open_ended = replace(view, allowed_lateness=ANY, correct_within=None)
     yield causes.LATE, lambda: _rows(case, rest, open_ended, silver)
     yield causes.DUPLICATE, lambda: _rows(case, rest, view, {s: case.parsed(s, GOOD) for s in view.streams})
-    bad = "NOT _control AND _reason IS NOT NULL"
+    bad = "NOT _marker AND _reason IS NOT NULL"
     yield (
         causes.QUARANTINED,
         lambda: _rows(case, rest, view, {s: silver[s].unionByName(case.parsed(s, bad)) for s in silver}),

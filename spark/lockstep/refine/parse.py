@@ -7,7 +7,7 @@ Every row of bronze comes out as exactly one row, with the payload's columns and
 ``_partition``     INT
 ``_offset``        BIGINT
 ``_arrival``       TIMESTAMP    the record's Kafka timestamp (UTC)
-``_control``       BOOLEAN      a heartbeat or a tombstone: counted, but no data
+``_marker``       BOOLEAN      a heartbeat or a tombstone: counted, but no data
 ``_reason``        STRING       why the row goes to quarantine; null for a good one
 =================  ===========  ==========================================================================================
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HEARTBEAT = "lockstep-heartbeat"
 PROVENANCE = ("_topic", "_partition", "_offset", "_arrival")
 # A row that is data, and may be believed.
-GOOD = "NOT _control AND _reason IS NULL"
+GOOD = "NOT _marker AND _reason IS NULL"
 CHANGE = ("_op", "_lsn", "_commit_lsn", "_committed_at", "_deleted", "_before")
 _CORRUPT = "_corrupt_record"
 _MICROS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
@@ -62,19 +62,19 @@ def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
         F.col("timestamp").alias("_arrival"),
         F.col("key").alias("_key"),
         F.col("value").alias("_value"),
-        _is_control(contract).alias("_control"),
+        _is_marker(contract).alias("_marker"),
         F.from_json("_text", body, {"columnNameOfCorruptRecord": _CORRUPT}).alias("_payload"),
     )
     flat = parsed.select("*", *(_flat_event(contract) if contract.kind == "events" else _flat_change(contract)))
-    judged = flat.withColumn("_reason", F.when(~F.col("_control"), _reason(contract)))
+    judged = flat.withColumn("_reason", F.when(~F.col("_marker"), _reason(contract)))
     tokens = {name: tokenise(name) for name in contract.personal}
     return judged.drop("_payload").withColumns(tokens) if tokens else judged.drop("_payload")
 
 
-def _is_control(contract: "Contract") -> "Column":
+def _is_marker(contract: "Contract") -> "Column":
     heartbeat = F.exists("headers", lambda h: h["key"] == HEARTBEAT)
-    control = F.coalesce(heartbeat, F.lit(False))
-    return control | F.col("value").isNull() if contract.kind == "changes" else control
+    marker = F.coalesce(heartbeat, F.lit(False))
+    return marker | F.col("value").isNull() if contract.kind == "changes" else marker
 
 
 def _event(contract: "Contract") -> str:

@@ -50,7 +50,7 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
 
     Returns:
         The new entry of the stream's silver ledger, whose counts add up to the rows read
-        (``bronze = silver + duplicates + quarantined + control``), or None when there was nothing new.
+        (``bronze = silver + duplicates + quarantined + markers``), or None when there was nothing new.
 
     Raises:
         Overtaken: another run was first, see there.
@@ -133,7 +133,7 @@ def _set_aside(bad: "DataFrame", settings: "Settings", table: str, ranges: list[
 def counted(rows: "DataFrame") -> dict[str, int]:
     """How many classified rows have which fate."""
     found = {row["_fate"]: row["count"] for row in rows.groupBy("_fate").count().collect()}
-    return {fate: found.get(fate, 0) for fate in ("silver", "duplicates", "quarantined", "control")}
+    return {fate: found.get(fate, 0) for fate in ("silver", "duplicates", "quarantined", "markers")}
 
 
 def remembered(log: "DataFrame", raw: "DataFrame", contract: "Contract") -> "DataFrame":
@@ -157,13 +157,13 @@ def classify(
     contract: "Contract",
     order: tuple[str, ...] = ("_partition", "_offset"),
 ) -> "DataFrame":
-    """Say of each parsed row what becomes of it, in ``_fate``: silver, duplicates, quarantined or control.
+    """Say of each parsed row what becomes of it, in ``_fate``: silver, duplicates, quarantined or markers.
 
     The first in the log wins: the row of ``earlier`` (silver's log; None: it has none), else the first in ``order``. Its identity
     is remembered for the contract's ``remember_duplicates``, in arrival time. Pure.
     """
     identity = [*_identity(contract)]
-    is_good = F.expr("NOT _control AND _reason IS NULL")
+    is_good = F.expr("NOT _marker AND _reason IS NULL")
     window = Window.partitionBy("_good", *identity).orderBy(*order)
     memory = _memory(contract)
     ranked = (
@@ -181,7 +181,7 @@ def classify(
     is_the_kept_one = F.col("_first") & ~F.coalesce(known_holds, F.lit(False))
     repeated = ~is_the_kept_one & (F.col("_arrival") - kept_at <= memory)
     fate = (
-        F.when(F.col("_control"), "control")
+        F.when(F.col("_marker"), "markers")
         .when(F.col("_reason").isNotNull(), "quarantined")
         .when(repeated, "duplicates")
         .otherwise("silver")

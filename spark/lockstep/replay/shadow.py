@@ -133,7 +133,7 @@ def _silver(spark: "SparkSession", settings: "Settings", plan: Plan, part: Part,
         extra = CHANGE if contract.kind == "changes" else ()
         fresh = rows.where("_fate = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
         # What is neither data nor bad was a duplicate before, as what a heartbeat is has not changed.
-        old["duplicates"] = sum(new.values()) - new["control"] - sum(old.values())
+        old["duplicates"] = sum(new.values()) - new["markers"] - sum(old.values())
         delta = {fate: new[fate] - old.get(fate, new[fate]) for fate in new}
         shadow = {"ranges": [r.as_dict() for r in part.ranges], "counts": new, "delta": delta}
         _make(spark, settings, table, fresh, shadow)

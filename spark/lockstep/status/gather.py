@@ -91,7 +91,7 @@ def _stream(settings: "Settings", contract: Contract, topic: Bounds) -> Stream:
         lag=total(partitions),
         partitions=partitions,
         fresh_at=bronze.committed_at if bronze else None,
-        **{name: counts.get(name, 0) for name in ("silver", "duplicates", "quarantined", "control")},
+        **{name: counts.get(name, 0) for name in ("silver", "duplicates", "quarantined", "markers")},
     )
 
 

@@ -25,7 +25,7 @@ class Stream:
     silver: int = 0
     duplicates: int = 0
     quarantined: int = 0
-    control: int = 0
+    markers: int = 0
     lag: Mapping[str, int] = field(default_factory=dict)
     partitions: Sequence[PartitionLag] = ()
     fresh_at: int | None = None
@@ -33,7 +33,7 @@ class Stream:
     @property
     def adds_up(self) -> bool:
         """Whether every row of bronze that silver has seen is accounted for."""
-        accounted = self.silver + self.duplicates + self.quarantined + self.control
+        accounted = self.silver + self.duplicates + self.quarantined + self.markers
         return accounted == self.bronze or self.lag.get("silver", 0) > self.lag.get("bronze", 0)
 
 

@@ -29,7 +29,7 @@ def _verdict(status: Status) -> Text:
 
 def _streams(status: Status) -> Table:
     table = Table("stream", title="Rows and lag", title_justify="left", box=None, pad_edge=False)
-    for name in ("log end", "bronze", "silver", "duplicates", "quarantined", "control", "lag bronze", "lag silver"):
+    for name in ("log end", "bronze", "silver", "duplicates", "quarantined", "markers", "lag bronze", "lag silver"):
         table.add_column(name, justify="right")
     table.add_column("fresh", justify="right")
     for s in status.streams:
@@ -39,7 +39,7 @@ def _streams(status: Status) -> Table:
             s.silver,
             s.duplicates,
             s.quarantined,
-            s.control,
+            s.markers,
             s.lag["bronze"],
             s.lag["silver"],
         )

@@ -31,7 +31,7 @@ from lockstep.replay import run
 from lockstep.replay.request import parse
 from lockstep.settings import Settings
 
-FATES = ("silver", "duplicates", "quarantined", "control")
+FATES = ("silver", "duplicates", "quarantined", "markers")
 
 
 def stream_named(name: str) -> tuple[Contract, View]:

@@ -91,7 +91,7 @@ def test_it_reaches_bronze_silver_gold_live_and_serving_and_both_layers_agree(sp
         "silver": 3,
         "duplicates": 1,
         "quarantined": 1,
-        "control": 3,
+        "markers": 3,
     }
     assert roll_up(spark, settings, view, "run").counts == {"counted": 2, "ignored": 1, "side": 0}
     with connect(settings, "live") as session:

@@ -28,7 +28,7 @@ def test_every_row_of_bronze_is_accounted_for(spark, settings, stream, shop, row
         shop.raw(value, 20)
     shop.flush()
     bronze, silver = ingest(spark, settings, stream, "run"), refine(spark, settings, stream, "run")
-    assert silver.counts == {"silver": 10, "duplicates": 2, "quarantined": len(poison), "control": 3}
+    assert silver.counts == {"silver": 10, "duplicates": 2, "quarantined": len(poison), "markers": 3}
     assert sum(silver.counts.values()) == bronze.rows
     assert sorted(row["event_id"] for row in rows(f"silver.{stream.name}")) == [f"e{n}" for n in range(10)]
     assert {bytes(r["_value"]): r["_reason"] for r in rows(f"quarantine.{stream.name}")} == poison
@@ -45,7 +45,7 @@ def test_a_duplicate_is_known_across_runs_and_the_first_in_the_log_stays(spark, 
     ingest(spark, settings, stream, "two")
     entry = refine(spark, settings, stream, "two")
     assert (entry.counts["silver"], entry.counts["duplicates"]) == (1, 1)
-    assert entry.totals == {"silver": 2, "duplicates": 1, "quarantined": 0, "control": 0}
+    assert entry.totals == {"silver": 2, "duplicates": 1, "quarantined": 0, "markers": 0}
     assert {r["event_id"]: r["page"] for r in rows(f"silver.{stream.name}")} == {"e1": "/first", "e2": "/"}
 
 
