@@ -62,21 +62,21 @@ def test_the_sums_add_up_for_every_stream_and_view(demo):
 
 
 def test_page_views_per_minute_is_what_the_oracle_counts_in_both_layers(demo):
-    views, fates = retail_oracle.page_views(demo.settings.home)
+    views, outcomes = retail_oracle.page_views(demo.settings.home)
     for layer in ("gold", "live"):
         rows = table(demo, f"{layer}.page_views_per_minute")
         starts = pd.to_datetime(rows["window_start"], utc=True)
         found = {(s.to_pydatetime(), p): n for s, p, n in zip(starts, rows["page"], rows["views"], strict=True)}
         assert found == dict(views), layer
     stream = next(s for s in demo.status.streams if s.name == "page_views")
-    assert {name: fates.get(name, 0) for name in ("silver", "duplicates", "quarantined", "markers")} == {
+    assert {name: outcomes.get(name, 0) for name in ("silver", "duplicates", "quarantined", "markers")} == {
         name: getattr(stream, name) for name in ("silver", "duplicates", "quarantined", "markers")
     }
 
 
 def test_poison_and_late_events_were_really_there(demo):
-    _, fates = retail_oracle.page_views(demo.settings.home)
-    assert min(fates["duplicates"], fates["ignored"], fates["markers"]) > 0
+    _, outcomes = retail_oracle.page_views(demo.settings.home)
+    assert min(outcomes["duplicates"], outcomes["ignored"], outcomes["markers"]) > 0
     assert sum(s.quarantined for s in demo.status.streams) > 0
 
 

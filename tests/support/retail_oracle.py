@@ -28,17 +28,17 @@ def page_views(home: Path) -> tuple[Counter, dict[str, int]]:
 def judge_page_views(sent: list[dict]) -> tuple[Counter, dict[str, int]]:
     """Views by (minute, page), and what became of every record (by partition and offset), by our own reading of the rules."""
     views: Counter = Counter()
-    fates: Counter = Counter()
+    outcomes: Counter = Counter()
     kept: dict[str, datetime] = {}
     for record in sent:
-        fate, event, arrival = _judge(record, kept)
-        fates[fate] += 1
-        if fate == "silver":
+        outcome, event, arrival = _judge(record, kept)
+        outcomes[outcome] += 1
+        if outcome == "silver":
             on_time = arrival - event["at"] <= LATENESS
-            fates["counted" if on_time else "ignored"] += 1
+            outcomes["counted" if on_time else "ignored"] += 1
             if on_time:
                 views[event["at"].replace(second=0, microsecond=0), event["page"]] += 1
-    return views, dict(fates)
+    return views, dict(outcomes)
 
 
 def _judge(record: dict, kept: dict[str, datetime]) -> tuple[str, dict, datetime]:

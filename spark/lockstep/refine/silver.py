@@ -102,10 +102,10 @@ def _write(
         counts = counted(rows)
         record = ledger.record("refine", done, run_id, ranges, counts=counts)
         if counts["quarantined"]:
-            _set_aside(rows.where("_fate = 'quarantined'"), settings, tables.quarantine, ranges, record)
+            _set_aside(rows.where("_outcome = 'quarantined'"), settings, tables.quarantine, ranges, record)
             failpoint("quarantine-committed")
         extra = CHANGE if contract.kind == "changes" else ()
-        fresh = rows.where("_fate = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
+        fresh = rows.where("_outcome = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
         if tables.current and counts["silver"]:
             _apply(fresh, settings, contract, tables.current, record)
             failpoint("changes-applied")
@@ -131,9 +131,9 @@ def _set_aside(bad: "DataFrame", settings: "Settings", table: str, ranges: list[
 
 
 def counted(rows: "DataFrame") -> dict[str, int]:
-    """How many classified rows have which fate."""
-    found = {row["_fate"]: row["count"] for row in rows.groupBy("_fate").count().collect()}
-    return {fate: found.get(fate, 0) for fate in ("silver", "duplicates", "quarantined", "markers")}
+    """How many classified rows have which outcome."""
+    found = {row["_outcome"]: row["count"] for row in rows.groupBy("_outcome").count().collect()}
+    return {outcome: found.get(outcome, 0) for outcome in ("silver", "duplicates", "quarantined", "markers")}
 
 
 def remembered(log: "DataFrame", raw: "DataFrame", contract: "Contract") -> "DataFrame":
@@ -157,7 +157,7 @@ def classify(
     contract: "Contract",
     order: tuple[str, ...] = ("_partition", "_offset"),
 ) -> "DataFrame":
-    """Say of each parsed row what becomes of it, in ``_fate``: silver, duplicates, quarantined or markers.
+    """Say of each parsed row what becomes of it, in ``_outcome``: silver, duplicates, quarantined or markers.
 
     The first in the log wins: the row of ``earlier`` (silver's log; None: it has none), else the first in ``order``. Its identity
     is remembered for the contract's ``remember_duplicates``, in arrival time. Pure.
@@ -180,13 +180,13 @@ def classify(
     kept_at = F.when(known_holds, F.col("_known_at")).otherwise(F.col("_first_at"))
     is_the_kept_one = F.col("_first") & ~F.coalesce(known_holds, F.lit(False))
     repeated = ~is_the_kept_one & (F.col("_arrival") - kept_at <= memory)
-    fate = (
+    outcome = (
         F.when(F.col("_marker"), "markers")
         .when(F.col("_reason").isNotNull(), "quarantined")
         .when(repeated, "duplicates")
         .otherwise("silver")
     )
-    return joined.withColumn("_fate", fate).drop("_good", "_first", "_first_at", "_known_at")
+    return joined.withColumn("_outcome", outcome).drop("_good", "_first", "_first_at", "_known_at")
 
 
 def newest(changes: "DataFrame", contract: "Contract") -> "DataFrame":

@@ -127,14 +127,14 @@ def _silver(spark: "SparkSession", settings: "Settings", plan: Plan, part: Part,
     rows = _classified(spark, settings, contract, part, raw, log).persist()
     try:
         new, old = counted(rows), _before(spark, settings, tables, part, log)
-        bad = rows.where("_fate = 'quarantined'").withColumn("_run_id", F.lit(replay))
+        bad = rows.where("_outcome = 'quarantined'").withColumn("_run_id", F.lit(replay))
         quarantine = bad.select(*PROVENANCE, "_reason", "_key", "_value", "_run_id")
         _make(spark, settings, shadow_of(tables.quarantine, replay), quarantine, {"rows": new["quarantined"]})
         extra = CHANGE if contract.kind == "changes" else ()
-        fresh = rows.where("_fate = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
+        fresh = rows.where("_outcome = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
         # What is neither data nor bad was a duplicate before, as what a heartbeat is has not changed.
         old["duplicates"] = sum(new.values()) - new["markers"] - sum(old.values())
-        delta = {fate: new[fate] - old.get(fate, new[fate]) for fate in new}
+        delta = {outcome: new[outcome] - old.get(outcome, new[outcome]) for outcome in new}
         shadow = {"ranges": [r.as_dict() for r in part.ranges], "counts": new, "delta": delta}
         _make(spark, settings, table, fresh, shadow)
     finally:

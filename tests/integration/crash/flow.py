@@ -31,7 +31,7 @@ from lockstep.replay import run
 from lockstep.replay.request import parse
 from lockstep.settings import Settings
 
-FATES = ("silver", "duplicates", "quarantined", "markers")
+OUTCOMES = ("silver", "duplicates", "quarantined", "markers")
 
 
 def stream_named(name: str) -> tuple[Contract, View]:
@@ -132,13 +132,13 @@ class Traffic(Shop):
 def violations(settings: Settings, stream: Contract, view: View, sent: list[dict[str, Any]]) -> list[str]:
     """Every invariant of ``FAILURES`` that does not hold, in a sentence; none when all do."""
     sent = sorted(sent, key=lambda r: (r["partition"], r["offset"]))
-    views, fates = retail_oracle.judge_page_views(sent)
+    views, outcomes = retail_oracle.judge_page_views(sent)
     bronze = _places(settings, f"bronze.{stream.name}", "")
     silver, aside = _places(settings, f"silver.{stream.name}", "_"), _places(settings, f"quarantine.{stream.name}", "_")
     ids = Counter(row["event_id"] for row in _rows(settings, f"silver.{stream.name}", "event_id"))
     gold = windows(settings, f"gold.{view.name}")
     said = _sums(settings, f"silver.{stream.name}")
-    must = {fate: fates.get(fate, 0) for fate in FATES}
+    must = {outcome: outcomes.get(outcome, 0) for outcome in OUTCOMES}
     found = {
         "I1: acknowledged, but not in bronze": {(r["partition"], r["offset"]) for r in sent} - bronze.keys(),
         "I1: in bronze, but never acknowledged": bronze.keys() - {(r["partition"], r["offset"]) for r in sent},
@@ -178,11 +178,11 @@ def windows(settings: Settings, table: str) -> dict[Any, int]:
 def _sums(settings: Settings, table: str) -> dict[str, int]:
     """What silver's newest commit says became of all rows so far."""
     if not DeltaTable.is_deltatable(lake.path(settings, table)):
-        return dict.fromkeys(FATES, 0)
+        return dict.fromkeys(OUTCOMES, 0)
     history = DeltaTable(lake.path(settings, table)).history()
     records = (json.loads(commit.get("userMetadata") or "{}") for commit in history)
     newest = next(record for record in records if "counts" in record)
-    return {fate: newest["before"].get(fate, 0) + newest["counts"][fate] for fate in FATES}
+    return {outcome: newest["before"].get(outcome, 0) + newest["counts"][outcome] for outcome in OUTCOMES}
 
 
 def digest(settings: Settings, stream: Contract, view: View) -> str:
