@@ -125,7 +125,7 @@ def test_the_pipeline_runs_on_a_standalone_cluster_and_its_counts_add_up(
     assert bronze.rows == len(shop.acknowledged) == VIEWS_SENT + 6
     assert silver.counts == {"silver": VIEWS_SENT + 1, "duplicates": 1, "quarantined": 1, "markers": 3}
     assert sum(silver.counts.values()) == bronze.rows
-    assert gold.counts == {"counted": VIEWS_SENT, "ignored": 1, "side": 0}
+    assert gold.counts == {"counted": VIEWS_SENT, "ignored": 1, "side_output": 0}
     assert counted == VIEWS_SENT
     assert len(people) == 7
     assert all(re.fullmatch("[0-9a-f]{32}", person) for person in people)

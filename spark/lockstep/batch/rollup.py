@@ -49,7 +49,7 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
     """Bring gold up to silver: recompute what the new rows touch.
 
     Returns:
-        The new entry, whose counts add up to the silver rows taken (``silver = counted + ignored + side``), or None when
+        The new entry, whose counts add up to the silver rows taken (``silver = counted + ignored + side_output``), or None when
         there was nothing new, or one of the view's streams has no silver yet.
 
     Raises:
@@ -163,8 +163,8 @@ def _touched(view: View, new: dict[str, Any], done: ledger.Entry | None, until: 
 
 def summary(view: View, rows: "dict[str, DataFrame]") -> dict[str, Any]:
     """How the new rows divide, and between which instants those lie that count."""
-    late = "side" if view.policy == "side_stream" else "ignored"
-    counts = {"counted": 0, "ignored": 0, "side": 0}
+    late = "side_output" if view.policy == "side_output" else "ignored"
+    counts = {"counted": 0, "ignored": 0, "side_output": 0}
     first, last = None, None
     for stream, time in view.times.items():
         counted = F.expr(view.counts(time) if time else "true")

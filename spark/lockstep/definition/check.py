@@ -52,7 +52,7 @@ def _lateness(view: Definition) -> Iterator[str]:
         yield f"there is no policy {view.policy!r} for late rows: choose {', '.join(get_args(Policy))}"
     if view.policy == "correct":
         if isinstance(view, Keyed):
-            yield "a machine's rows are final, so late rows cannot correct them: choose ignore or side_stream"
+            yield "a machine's rows are final, so late rows cannot correct them: choose ignore or side_output"
         elif view.correct_within is None or view.correct_within <= view.allowed_lateness:
             yield "the policy correct needs a second, longer limit: set correct_within above allowed_lateness"
     elif view.correct_within is not None:

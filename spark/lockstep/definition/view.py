@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, Self
 
-Policy = Literal["ignore", "correct", "side_stream"]
+Policy = Literal["ignore", "correct", "side_output"]
 # Before every event: where a view that is computed as a whole begins.
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ class Definition(ABC):
             inside of types.
         key: the columns that identify a row of the output.
         allowed_lateness: a row is late when it arrived longer than this after it happened.
-        policy: what becomes of late rows: left out (``ignore``), set aside (``side_stream``), or, for windows, counted until
+        policy: what becomes of late rows: left out (``ignore``), set aside (``side_output``), or, for windows, counted until
             ``correct_within`` has passed (``correct``). Under all three they can be read in ``late.<name>``.
         correct_within: the second, longer limit of ``correct``.
     """

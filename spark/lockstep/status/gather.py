@@ -107,7 +107,7 @@ def _view(settings: "Settings", view: View) -> ViewStatus:
         name=view.name,
         counted=totals.get("counted", 0),
         ignored=totals.get("ignored", 0),
-        side=totals.get("side", 0),
+        side_output=totals.get("side_output", 0),
         until=record.get("until"),
         windows=record.get("windows", 0),
         unexplained=record.get("unexplained", 0),

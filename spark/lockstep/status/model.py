@@ -44,7 +44,7 @@ class ViewStatus:
     name: str
     counted: int
     ignored: int
-    side: int
+    side_output: int
     until: str | None
     windows: int
     unexplained: int

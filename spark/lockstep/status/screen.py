@@ -49,13 +49,13 @@ def _streams(status: Status) -> Table:
 
 def _views(status: Status) -> Table:
     table = Table("view", title="\nLive against batch", title_justify="left", box=None, pad_edge=False)
-    for name in ("counted", "late", "side", "lag gold", "lag live", "windows", "unexplained"):
+    for name in ("counted", "late", "side_output", "lag gold", "lag live", "windows", "unexplained"):
         table.add_column(name, justify="right")
     table.add_column("compared until", no_wrap=True)
     table.add_column("verdict")
     for v in status.views:
         lag = {layer: sum(s.lag.get(f"{layer}.{v.name}", 0) for s in status.streams) for layer in ("gold", "live")}
-        counts = (v.counted, v.ignored, v.side, lag["gold"], lag["live"], v.windows, v.unexplained)
+        counts = (v.counted, v.ignored, v.side_output, lag["gold"], lag["live"], v.windows, v.unexplained)
         style = "green" if v.verdict == "equal" else "yellow" if v.until is None else "red"
         table.add_row(v.name, *(f"{n:,}" for n in counts), (v.until or "-")[:19], Text(v.verdict, style=style))
     return table

@@ -89,5 +89,5 @@ VIEW = Windowed(
     size=SIZE,
     slide=SLIDE,
     allowed_lateness=timedelta(seconds=30),
-    policy="side_stream",
+    policy="side_output",
 )

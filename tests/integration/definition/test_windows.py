@@ -55,9 +55,9 @@ WINDOWS = {
 }
 # By policy: the second limit, what is counted of late_policies and of watermark_order, and what the ledger says of late rows.
 POLICIES = {
-    "ignore": (None, 2, 3, {"ignored": 2, "side": 0}),
-    "correct": (2 * MINUTE, 3, 4, {"ignored": 0, "side": 0}),
-    "side_stream": (None, 2, 3, {"ignored": 0, "side": 2}),
+    "ignore": (None, 2, 3, {"ignored": 2, "side_output": 0}),
+    "correct": (2 * MINUTE, 3, 4, {"ignored": 0, "side_output": 0}),
+    "side_output": (None, 2, 3, {"ignored": 0, "side_output": 2}),
 }
 
 

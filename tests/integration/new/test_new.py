@@ -93,7 +93,7 @@ def test_it_reaches_bronze_silver_gold_live_and_serving_and_both_layers_agree(sp
         "quarantined": 1,
         "markers": 3,
     }
-    assert roll_up(spark, settings, view, "run").counts == {"counted": 2, "ignored": 1, "side": 0}
+    assert roll_up(spark, settings, view, "run").counts == {"counted": 2, "ignored": 1, "side_output": 0}
     with connect(settings, "live") as session:
         running = service.start(session, settings, replace(view))
         running.processAllAvailable()

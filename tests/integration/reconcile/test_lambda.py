@@ -42,7 +42,7 @@ ANSWER = [("10:00", "/", 3), ("10:01", "/", 2), ("10:02", "/", 1)]
 def test_both_layers_give_the_worked_answer_and_reconciliation_says_so(spark, settings, stream, view, shop, rows):
     play(shop)
     entry = batch(spark, settings, stream, view)
-    assert entry.counts == {"counted": 6, "ignored": 1, "side": 0}
+    assert entry.counts == {"counted": 6, "ignored": 1, "side_output": 0}
     assert counts(rows(f"gold.{view.name}")) == ANSWER
     with connect(settings, "live") as own:
         running = service.start(own, settings, view)

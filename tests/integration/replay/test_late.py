@@ -13,7 +13,7 @@ def test_late_rows_are_merged_by_a_replay(spark, settings, shop, view, rows, red
     shop.view("another-minute", 70)
     shop.heartbeat(7200)
     shop.flush()
-    assert batch().counts == {"counted": 2, "ignored": 1, "side": 0}
+    assert batch().counts == {"counted": 2, "ignored": 1, "side_output": 0}
     gold, late = f"gold.{view.name}", f"late.{view.name}"
     assert views(rows(gold)) == {"10:00": 1, "10:01": 1}
     assert [(row["event_id"], row["_counted"]) for row in rows(late)] == [("late", False)]

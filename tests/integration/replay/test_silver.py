@@ -43,7 +43,7 @@ def test_the_same_code_gives_the_same_rows_and_sums(spark, settings, stream, vie
     assert found["windows"] == found["equal"] > 0
     assert state(spark, stream, view) == before
     assert ledger.latest(settings, f"silver.{stream.name}").totals == sums
-    assert ledger.latest(settings, f"gold.{view.name}").totals == {"counted": 8, "ignored": 1, "side": 0}
+    assert ledger.latest(settings, f"gold.{view.name}").totals == {"counted": 8, "ignored": 1, "side_output": 0}
     assert batch() is None, "there is nothing new for the next run"
 
 

@@ -28,7 +28,7 @@ BAD = {
     "it has no key": (replace(WINDOWED, key=()), "it has no key"),
     "its watermark is missing": (replace(WINDOWED, allowed_lateness=None), "it has no watermark: set allowed_lateness"),
     "its watermark runs backwards": (replace(WINDOWED, allowed_lateness=-SECOND), "it has no watermark"),
-    "nobody knows its policy": (replace(WINDOWED, policy="drop"), "choose ignore, correct, side_stream"),
+    "nobody knows its policy": (replace(WINDOWED, policy="drop"), "choose ignore, correct, side_output"),
     "it corrects without a limit": (replace(WINDOWED, policy="correct"), "set correct_within above allowed_lateness"),
     "its second limit is the shorter one": (
         replace(WINDOWED, policy="correct", correct_within=SECOND),
@@ -40,7 +40,7 @@ BAD = {
     ),
     "final rows cannot be corrected": (
         replace(KEYED, policy="correct", correct_within=timedelta(1)),
-        "choose ignore or side_stream",
+        "choose ignore or side_output",
     ),
     "its stream does not exist": (replace(WINDOWED, input="page_vues"), "there is no stream page_vues: name one of"),
     "its time does not exist": (replace(WINDOWED, event_time="when"), "set event_time to event_time"),

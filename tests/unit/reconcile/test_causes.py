@@ -100,7 +100,7 @@ def test_another_definition_has_another_version_and_another_name_has_not():
     others = [
         replace(view, transform=lambda rows: rows),
         replace(view, allowed_lateness=timedelta(seconds=6)),
-        replace(view, policy="side_stream"),
+        replace(view, policy="side_output"),
     ]
     assert len({definition_version(one) for one in [view, *others]}) == 4
 

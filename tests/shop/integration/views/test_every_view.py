@@ -29,7 +29,7 @@ def test_late_rows_are_those_that_the_ledger_has_left_out(spark, played, name):
     view = played.views[name]
     late = spark.table(late_of(view)).where("NOT _counted")
     totals = ledger.latest(played.settings, gold_of(view)).totals
-    assert late.count() == totals["ignored"] + totals["side"]
+    assert late.count() == totals["ignored"] + totals["side_output"]
 
 
 def test_reconciliation_finds_every_view_equal(spark, played, live):
