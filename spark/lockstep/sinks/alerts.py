@@ -65,7 +65,7 @@ class Alerts:
 
         Raises:
             DeliveryFailed, Fenced: the topic did not take them; run the batch again.
-            Overloaded: a receiver is busy, and the view's alerts push back or its buffer is full; run the batch again.
+            Overloaded: a receiver is busy, and the view's alerts exert backpressure or its buffer is full; run the batch again.
         """
         if not self._ways:
             self._ways = self._open(settings.load())

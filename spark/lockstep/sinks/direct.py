@@ -1,6 +1,6 @@
 """Direct messages: rows sent to a receiver without a log between, so that a slow receiver is the sender's trouble.
 
-What then becomes of the rows is a choice: ``drop`` them, ``buffer`` them, or ``push_back``, which makes the query wait.
+What then becomes of the rows is a choice: ``drop`` them, ``buffer`` them, or ``backpressure``, which makes the query wait.
 """
 
 import logging
@@ -43,7 +43,7 @@ class Overload(StrEnum):
 
     DROP = "drop"
     BUFFER = "buffer"
-    PUSH_BACK = "push_back"
+    BACKPRESSURE = "backpressure"
 
 
 class Outlet(Protocol):
@@ -66,12 +66,12 @@ class DirectSink:
         name: of the sender, such as the view's name; no two queries share one.
         outlet: makes the way to the receiver from the settings, such as :class:`~lockstep.sinks.webhook.Webhook`.
         overload: what becomes of the rows that the receiver has not taken within ``patience`` seconds a batch.
-        limit: ``buffer`` keeps at most so many rows, and then pushes back.
+        limit: ``buffer`` keeps at most so many rows, and then exerts backpressure.
     """
 
     name: str
     outlet: "Callable[[Settings], Outlet]"
-    overload: Overload = Overload.PUSH_BACK
+    overload: Overload = Overload.BACKPRESSURE
     patience: float = 10.0
     limit: int = 10_000
 
@@ -101,7 +101,7 @@ class ToReceiver:
 
         Raises:
             RowRefused: a row has no ``alert_id``; nothing was sent.
-            Overloaded: the sink pushes back, or its buffer is full; run the batch again.
+            Overloaded: the sink exerts backpressure, or its buffer is full; run the batch again.
         """
         return deliver(settings.load(), self.sink, list(messages(rows, self.sink.name)))
 
@@ -160,7 +160,7 @@ def _patiently(seconds: float, outlet: Outlet, message: Message) -> None:
 def _overload(sink: DirectSink, connection: "Connection", left: list[Message]) -> int:
     """Do with the rest what the sink says; returns how many were dropped."""
     ids = [message.id for message in left]
-    if sink.overload == Overload.PUSH_BACK:
+    if sink.overload == Overload.BACKPRESSURE:
         raise Overloaded(
             f"{sink.name}: the receiver has not taken {len(ids)} alerts within {sink.patience:g} s, such as {ids[0]}. "
             "The batch has to run again; what was taken is not sent again."

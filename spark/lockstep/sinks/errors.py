@@ -20,4 +20,4 @@ class Fenced(LockstepError):
 
 
 class Overloaded(LockstepError):
-    """The receiver is too slow, and the sink is set to push back."""
+    """The receiver is too slow, and the sink is set to exert backpressure."""

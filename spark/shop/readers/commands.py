@@ -22,5 +22,5 @@ def shares_command() -> None:
 
 @app.command("direct")
 def direct_command() -> None:
-    """Direct messages: a webhook that is busy, and the three choices: drop, buffer, push back."""
+    """Direct messages: a webhook that is busy, and the three choices: drop, buffer, exert backpressure."""
     direct.demonstrate(settings.load(), typer.echo)

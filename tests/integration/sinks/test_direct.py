@@ -39,7 +39,7 @@ def mailbox(settings, monkeypatch):
         yield running
 
 
-def sink(overload=Overload.PUSH_BACK, outlet=Webhook, **options):
+def sink(overload=Overload.BACKPRESSURE, outlet=Webhook, **options):
     return DirectSink(f"hook-{uuid.uuid4().hex[:8]}", outlet, overload, **({"patience": 0.5} | options))
 
 
@@ -72,7 +72,7 @@ def test_a_receiver_that_asks_for_patience_is_tried_again_and_one_that_refuses_i
 
 
 def test_push_back_fails_the_batch_until_the_receiver_is_well_and_loses_nothing(web):
-    own = sink(Overload.PUSH_BACK)
+    own = sink(Overload.BACKPRESSURE)
     web.answers = [204] + [503] * 50
     with pytest.raises(Overloaded, match=r"has not taken 3 alerts within 0\.5 s, such as a1"):
         ToReceiver(own)(ALERTS, 0)

@@ -11,7 +11,7 @@ def test_an_overload_is_dropped_buffered_or_pushed_back_as_chosen(settings):
     assert shown == {
         Overload.DROP: Outcome(sent=direct.TAKES, dropped=left),
         Overload.BUFFER: Outcome(sent=direct.TAKES, waiting=left),
-        Overload.PUSH_BACK: None,
+        Overload.BACKPRESSURE: None,
     }
     afterwards = [line for line in said if line.startswith("  ")]
     assert [line.endswith(f"{n} in all.") for line, n in zip(afterwards, (direct.TAKES, 20, 20), strict=True)] == [
