@@ -112,7 +112,7 @@ class AsOf:
         return self._step(view.user, Event(START + timedelta(seconds=view.at), str(view.number), "page_views", data))
 
     def _step(self, user: str, event: Event) -> dict[int, int | None]:
-        self.states[user], rows = VIEW.step(self.states.get(user), event)
+        self.states[user], rows = VIEW.process(self.states.get(user), event)
         return {int(row["event_id"]): row["age"] for row in rows}
 
 

@@ -56,8 +56,8 @@ def _keyed(
     rows = events(view, silver).where(F.col("_change") | (F.col("_time") < _micros(high)))
     if only is not None:
         rows = rows.join(only, "_key", "left_semi")
-    if view.memory is not None:
-        rows = rows.where(F.col("_change") | (F.col("_time") >= _micros(low - view.memory)))
+    if view.lookback is not None:
+        rows = rows.where(F.col("_change") | (F.col("_time") >= _micros(low - view.lookback)))
     spark = rows.sparkSession
     columns = spark.createDataFrame([], gold_columns(view)).schema
     return rows.groupBy("_key").applyInArrow(_machine(view, high, columns), columns)

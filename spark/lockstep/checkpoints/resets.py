@@ -120,7 +120,7 @@ def _offsets(view: View, bounds: "Mapping[str, Bounds]", topics: list[str], to: 
 
 def _starts_at(settings: "Settings", view: View, bounds: "Mapping[str, Bounds]", since: datetime) -> Starts:
     """The offsets from which on lie all events of the rows from ``since`` on, by the brokers' time index."""
-    memory = view.memory or timedelta(0) if isinstance(view, Keyed) else timedelta(0)
+    memory = view.lookback or timedelta(0) if isinstance(view, Keyed) else timedelta(0)
     starts: dict[str, dict[int, int]] = {}
     with closing(consumer(settings)) as reader:
         for stream in view.streams:
@@ -163,7 +163,7 @@ def _boundary(view: View, newest: datetime | None) -> datetime | None:
     """The first row that has nothing of an event at or before ``newest``; None where every row may be written."""
     if newest is None:
         return None
-    memory = view.memory or timedelta(0) if isinstance(view, Keyed) else timedelta(0)
+    memory = view.lookback or timedelta(0) if isinstance(view, Keyed) else timedelta(0)
     return _first_row(view, newest + memory + timedelta(microseconds=1))
 
 
@@ -179,7 +179,7 @@ def _checked(settings: "Settings", view: View, starts: Starts, since: datetime |
     """The reset, if the rows before ``since``, which stay as they are, are final."""
     if since is None:
         return Reset(view.name, starts, None)
-    if isinstance(view, Keyed) and (view.upserts or view.memory is None):
+    if isinstance(view, Keyed) and (view.upserts or view.lookback is None):
         raise Refused(
             f"{view.name}: its rows depend on all of history, so it can only be reset to {EARLIEST}, while its topics still hold "
             "their first records; else restore a savepoint."

@@ -92,14 +92,14 @@ def _windowed(view: Windowed) -> Iterator[str]:
 def _keyed(view: Keyed) -> Iterator[str]:
     for one in view.inputs:
         yield from _input(one)
-    if view.memory is not None and view.memory <= ZERO:
-        yield "no row depends on nothing: set memory above zero, or leave it out"
+    if view.lookback is not None and view.lookback <= ZERO:
+        yield "no row depends on nothing: set lookback above zero, or leave it out"
     usual = {field.name: field.default for field in fields(Keyed)}
-    acts, expires = view.deadline is not usual["deadline"], view.expire is not usual["expire"]
+    acts, expires = view.timer is not usual["timer"], view.on_timer is not usual["on_timer"]
     if acts and not expires:
-        yield "a deadline at which nothing happens would never move on: give expire too"
+        yield "a timer at which nothing happens would never move on: give on_timer too"
     if expires and not acts:
-        yield "expire would never be called: give deadline too"
+        yield "on_timer would never be called: give timer too"
 
 
 def _input(one: Input) -> Iterator[str]:

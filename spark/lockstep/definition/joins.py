@@ -35,7 +35,7 @@ class IntervalJoin:
     within: timedelta
     row: Callable[[Event, Event | None, int], Row]
 
-    def step(self, state: State, event: Event) -> tuple[State, list[Row]]:
+    def process(self, state: State, event: Event) -> tuple[State, list[Row]]:
         waiting = state["waiting"] if state else []
         now = [other for other in state["now"] if other["time"] == event.time] if state else []
         this = {"time": event.time, "id": event.id, "data": event.data}
@@ -48,12 +48,12 @@ class IntervalJoin:
             now.append(this)
         return {"waiting": waiting, "now": now}, rows
 
-    def deadline(self, state: State) -> datetime:
+    def timer(self, state: State) -> datetime:
         ends: list[datetime] = [one["time"] + self.within for one in state["waiting"][:1]]
         ends += [one["time"] for one in state["now"][:1]]
         return min(ends) + INSTANT
 
-    def expire(self, state: State, at: datetime) -> tuple[State, list[Row]]:
+    def on_timer(self, state: State, at: datetime) -> tuple[State, list[Row]]:
         over = [one for one in state["waiting"] if one["time"] + self.within < at]
         waiting, now = state["waiting"][len(over) :], [one for one in state["now"] if one["time"] >= at]
         rows = [self.row(_event(one), None, 0) for one in over if not one["found"]]
@@ -87,7 +87,7 @@ class IntervalRate:
     slot: str
     rows: Callable[[datetime, Any, list[set[Any]]], list[Row]]
 
-    def step(self, state: State, event: Event) -> tuple[State, list[Row]]:
+    def process(self, state: State, event: Event) -> tuple[State, list[Row]]:
         waiting = state["waiting"] if state else []
         now = [other for other in state["now"] if other[0] == event.time] if state else []
         who = event.data[self.who]
@@ -102,12 +102,12 @@ class IntervalRate:
             now.append([event.time, who, slot])
         return {"key": event.data[self.key], "waiting": waiting, "now": now}, []
 
-    def deadline(self, state: State) -> datetime:
+    def timer(self, state: State) -> datetime:
         ends: list[datetime] = [self._closes(at) for at, _, _ in state["waiting"][:1]]
         ends += [at for at, _, _ in state["now"][:1]]
         return min(ends) + INSTANT
 
-    def expire(self, state: State, at: datetime) -> tuple[State, list[Row]]:
+    def on_timer(self, state: State, at: datetime) -> tuple[State, list[Row]]:
         over = [one for one in state["waiting"] if self._closes(one[0]) < at]
         waiting, now = state["waiting"][len(over) :], [other for other in state["now"] if other[0] >= at]
         # Deadlines pass one by one, so this is one window.

@@ -82,18 +82,18 @@ class Keyed(Definition):
 
     Args:
         inputs: what it reads.
-        step: ``(state, event) -> (state, rows)``, for each event in order. Rows are dicts of ``columns``, without ``at``.
-        deadline: when the machine must act although nothing happens (session gap, expiry of a join), or None.
-        expire: ``(state, at) -> (state, rows)``, called when the deadline ``at`` has come, before what happens at that very
-            instant. It must move the deadline on.
-        memory: no row depends on events that happened longer than this before it; None: all of history counts.
+        process: ``(state, event) -> (state, rows)``, for each event in order. Rows are dicts of ``columns``, without ``at``.
+        timer: when the machine must act although nothing happens (session gap, expiry of a join), or None.
+        on_timer: ``(state, at) -> (state, rows)``, called when the timer ``at`` has come, before what happens at that very
+            instant. It must move the timer on.
+        lookback: no row depends on events that happened longer than this before it; None: all of history counts.
     """
 
     inputs: tuple[Input, ...]
-    step: Callable[[State, Event], tuple[State, list[Row]]]
-    deadline: Callable[[State], datetime | None] = _never
-    expire: Callable[[State, datetime], tuple[State, list[Row]]] = _nothing
-    memory: timedelta | None = None
+    process: Callable[[State, Event], tuple[State, list[Row]]]
+    timer: Callable[[State], datetime | None] = _never
+    on_timer: Callable[[State, datetime], tuple[State, list[Row]]] = _nothing
+    lookback: timedelta | None = None
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -110,34 +110,34 @@ class Keyed(Definition):
 
 
 def advance(view: Keyed, state: State, events: Iterable[Event], until: datetime | None) -> tuple[State, list[Row]]:
-    """Feed a key's events to its machine, in order, and let its deadlines pass.
+    """Feed a key's events to its machine, in order, and let its timers pass.
 
     Args:
         events: sorted; none happened before an earlier call's ``until``.
-        until: the deadlines before this instant pass too; None: only those before the events.
+        until: the timers before this instant pass too; None: only those before the events.
 
     Returns:
-        The state, and the rows with ``at``: the instant (UTC) of the event or deadline that they came from.
+        The state, and the rows with ``at``: the instant (UTC) of the event or timer that they came from.
 
     However a key's events are cut into calls, the rows are the same: the property that both layers rest on.
     """
     rows: list[Row] = []
     for event in events:
         if not event.is_change:
-            state = _expire(view, state, event.time, rows, including=True)
-        state, new = view.step(state, event)
+            state = _fire_timers(view, state, event.time, rows, including=True)
+        state, new = view.process(state, event)
         rows += ({"at": event.time} | row for row in new)
     if until is not None:
-        state = _expire(view, state, until, rows, including=False)
+        state = _fire_timers(view, state, until, rows, including=False)
     return state, rows
 
 
-def _expire(view: Keyed, state: State, until: datetime, rows: list[Row], including: bool) -> State:
+def _fire_timers(view: Keyed, state: State, until: datetime, rows: list[Row], including: bool) -> State:
     while state is not None:
-        at = view.deadline(state)
+        at = view.timer(state)
         if at is None or at > until or (at == until and not including):
             break
-        state, new = view.expire(state, at)
+        state, new = view.on_timer(state, at)
         rows += ({"at": at} | row for row in new)
     return state
 

@@ -33,12 +33,12 @@ def meet(state: dict[str, Any], time: datetime, what: Any, tell: Tell) -> list[d
     return []
 
 
-def deadline(state: dict[str, Any]) -> datetime | None:
+def timer(state: dict[str, Any]) -> datetime | None:
     """When the first of the waiting changes can be met."""
     return state["waiting"][0][0] if state["waiting"] else None
 
 
-def expire(state: dict[str, Any], at: datetime, tell: Tell) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def on_timer(state: dict[str, Any], at: datetime, tell: Tell) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Everything before ``at`` is known: the rows of what waited for it."""
     state["passed"] = at
     met = [what for time, what in state["waiting"] if time <= at]

@@ -74,9 +74,9 @@ class Machine(StatefulProcessor):
             self.kept.clear()
         else:
             self.kept.update((states.dumps(held),))
-        deadline = self.view.deadline(state) if state is not None else None
-        if deadline:
-            self._wake(deadline)
+        timer = self.view.timer(state) if state is not None else None
+        if timer:
+            self._wake(timer)
         first = held["revision"] - len(rows) + 1
         names = [part.split()[0] for part in self.view.columns.split(", ")]
         for revision, row in enumerate(rows, first):

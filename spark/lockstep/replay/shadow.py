@@ -226,9 +226,9 @@ def _extent(view: View, rows: "DataFrame", happened: str) -> Span | None:
     first, last = (found[name].replace(tzinfo=UTC) for name in ("first", "last"))
     if isinstance(view, Windowed):
         return view.windows_of(first, last)
-    if view.memory is None:
+    if view.lookback is None:
         return first, datetime(9999, 12, 31, tzinfo=UTC)
-    return first, last + view.memory + timedelta(microseconds=1)
+    return first, last + view.lookback + timedelta(microseconds=1)
 
 
 def shadow_rows(spark: "SparkSession", settings: "Settings", table: str, replay: str) -> "DataFrame":

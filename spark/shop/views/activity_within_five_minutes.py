@@ -13,7 +13,7 @@ WINDOW = timedelta(minutes=5)
 COLUMNS = ("event_id", "user_id")
 
 
-def step(state: State, event: Event) -> tuple[State, list[Row]]:
+def process(state: State, event: Event) -> tuple[State, list[Row]]:
     """The state is the times of the user's events in the window."""
     times = [time for time in state or [] if event.time - time < WINDOW] + [event.time]
     row = {
@@ -25,13 +25,13 @@ def step(state: State, event: Event) -> tuple[State, list[Row]]:
     return times, [row]
 
 
-def deadline(state: State) -> datetime:
+def timer(state: State) -> datetime:
     """A user who does nothing for as long as the window is forgotten."""
     last: datetime = state[-1]
     return last + WINDOW
 
 
-def expire(_: State, __: datetime) -> tuple[State, list[Row]]:
+def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
     """Nothing is left in the window."""
     return None, []
 
@@ -42,8 +42,8 @@ VIEW = Keyed(
     key=("stream", "event_id"),
     allowed_lateness=timedelta(seconds=10),
     inputs=tuple(Input(stream, "user_id", COLUMNS) for stream in ("page_views", "searches", "clicks")),
-    step=step,
-    deadline=deadline,
-    expire=expire,
-    memory=WINDOW,
+    process=process,
+    timer=timer,
+    on_timer=on_timer,
+    lookback=WINDOW,
 )

@@ -39,8 +39,8 @@ VIEW = Keyed(
         Input("impressions", both("ad_id", "user_id"), ("event_id", "ad_id", "user_id")),
         Input("clicks", both("ad_id", "user_id"), ("event_id",)),
     ),
-    step=JOIN.step,
-    deadline=JOIN.deadline,
-    expire=JOIN.expire,
-    memory=WITHIN + INSTANT,
+    process=JOIN.process,
+    timer=JOIN.timer,
+    on_timer=JOIN.on_timer,
+    lookback=WITHIN + INSTANT,
 )

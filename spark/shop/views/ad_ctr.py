@@ -31,8 +31,8 @@ VIEW = Keyed(
         Input("impressions", "ad_id", ("ad_id", "user_id")),
         Input("clicks", "ad_id", ("ad_id", "user_id")),
     ),
-    step=RATE.step,
-    deadline=RATE.deadline,
-    expire=RATE.expire,
-    memory=SIZE + WITHIN + INSTANT,
+    process=RATE.process,
+    timer=RATE.timer,
+    on_timer=RATE.on_timer,
+    lookback=SIZE + WITHIN + INSTANT,
 )

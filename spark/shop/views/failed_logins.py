@@ -13,7 +13,7 @@ WINDOW = timedelta(minutes=5)
 FAILURES = 3
 
 
-def step(state: State, event: Event) -> tuple[State, list[Row]]:
+def process(state: State, event: Event) -> tuple[State, list[Row]]:
     """The state is the times of the failures in the window up to the last one."""
     before = state or []
     times = [time for time in before if event.time - time < WINDOW] + [event.time]
@@ -27,13 +27,13 @@ def step(state: State, event: Event) -> tuple[State, list[Row]]:
     return times, [row] if alert else []
 
 
-def deadline(state: State) -> datetime:
+def timer(state: State) -> datetime:
     """When the last failure is too old."""
     last: datetime = state[-1]
     return last + WINDOW
 
 
-def expire(_: State, __: datetime) -> tuple[State, list[Row]]:
+def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
     """No failure is left in the window."""
     return None, []
 
@@ -44,9 +44,9 @@ VIEW = Keyed(
     key=("event_id",),
     allowed_lateness=timedelta(seconds=10),
     inputs=(Input("logins", "user_id", ("event_id", "user_id", "country"), where="NOT success"),),
-    step=step,
-    deadline=deadline,
-    expire=expire,
+    process=process,
+    timer=timer,
+    on_timer=on_timer,
     # The third failure's window, and that of the failure before it, which tells whether the alert was given already.
-    memory=2 * WINDOW,
+    lookback=2 * WINDOW,
 )

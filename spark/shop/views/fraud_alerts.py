@@ -12,7 +12,7 @@ from lockstep.definition.keyed import Row, State
 WINDOW = timedelta(seconds=300)
 
 
-def step(state: State, event: Event) -> tuple[State, list[Row]]:
+def process(state: State, event: Event) -> tuple[State, list[Row]]:
     """The state is the user's logins in the window: time, id and country."""
     logins = [login for login in state or [] if event.time - login[0] < WINDOW]
     if event.stream == "logins":
@@ -34,13 +34,13 @@ def _alert(payment: Event, login_at: datetime, login_id: str, login_country: str
     }
 
 
-def deadline(state: State) -> datetime:
+def timer(state: State) -> datetime:
     """When the newest login is too old."""
     newest: datetime = state[-1][0]
     return newest + WINDOW
 
 
-def expire(_: State, __: datetime) -> tuple[State, list[Row]]:
+def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
     """No login is left in the window."""
     return None, []
 
@@ -57,8 +57,8 @@ VIEW = Keyed(
             "payments", "user_id", ("event_id", "user_id", "order_id", "amount", "country"), where="country IS NOT NULL"
         ),
     ),
-    step=step,
-    deadline=deadline,
-    expire=expire,
-    memory=WINDOW,
+    process=process,
+    timer=timer,
+    on_timer=on_timer,
+    lookback=WINDOW,
 )

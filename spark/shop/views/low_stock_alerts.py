@@ -15,7 +15,7 @@ from shop.views.product_stock import INPUTS
 LOW, ENOUGH = 20, 30
 
 
-def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """All counts and lines of a product, and what they tell."""
     state = state or {"counts": {}, "lines": {}}
     data = event.data
@@ -68,7 +68,7 @@ def _told(history: list[tuple[datetime, int]]) -> dict[str, Any]:
 VIEW = Keyed(
     name="low_stock_alerts",
     inputs=INPUTS,
-    step=step,
+    process=process,
     columns=(
         "product_id STRING, low BOOLEAN, alerts INT, since TIMESTAMP, lowest BIGINT, recovered_at TIMESTAMP, stock BIGINT"
     ),

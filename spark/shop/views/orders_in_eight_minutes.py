@@ -12,20 +12,20 @@ from lockstep.definition.keyed import Row, State
 WINDOW = timedelta(minutes=8)
 
 
-def step(state: State, event: Event) -> tuple[State, list[Row]]:
+def process(state: State, event: Event) -> tuple[State, list[Row]]:
     """The state is the country, and the times of its orders in the window, oldest first."""
     country = event.data["country"] or "unknown"
     times = [*(state["times"] if state else []), event.time]
     return {"country": country, "times": times}, [{"country": country, "orders": len(times)}]
 
 
-def deadline(state: State) -> datetime:
+def timer(state: State) -> datetime:
     """When the oldest order leaves the window."""
     oldest: datetime = state["times"][0]
     return oldest + WINDOW
 
 
-def expire(state: State, at: datetime) -> tuple[State, list[Row]]:
+def on_timer(state: State, at: datetime) -> tuple[State, list[Row]]:
     """Orders of one instant leave the window together."""
     times = [time for time in state["times"] if time + WINDOW > at]
     left = state | {"times": times} if times else None
@@ -39,8 +39,8 @@ VIEW = Keyed(
     key=("at", "country", "orders"),
     allowed_lateness=timedelta(seconds=30),
     inputs=(Input("payments", "coalesce(country, 'unknown')", ("country",)),),
-    step=step,
-    deadline=deadline,
-    expire=expire,
-    memory=WINDOW,
+    process=process,
+    timer=timer,
+    on_timer=on_timer,
+    lookback=WINDOW,
 )

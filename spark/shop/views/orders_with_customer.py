@@ -10,7 +10,7 @@ _ORDER = ("country", "kind", "amount", "ordered_at")
 _CUSTOMER = ("name", "age")
 
 
-def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """A customer's orders: a change of the customer concerns all of them, a change of an order that one."""
     state = state or {"customer": None, "orders": {}}
     data, gone = event.data, event.data["_deleted"]
@@ -43,7 +43,7 @@ VIEW = Keyed(
         ),
         Input("users", "user_id", _CUSTOMER, time="_committed_at"),
     ),
-    step=step,
+    process=process,
     columns=(
         "order_id STRING, customer STRING, country STRING, kind STRING, amount DECIMAL(12,3), ordered_at TIMESTAMP, "
         "name STRING, age INT, deleted BOOLEAN"

@@ -14,7 +14,7 @@ from lockstep.definition.states import instant
 _NOBODY = {"name": None, "age": None, "version": None, "valid_from": None}
 
 
-def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """A user's history, sorted by time: versions ``[from, row]`` and views ``[time, id, user, page]``."""
     state = state or {"versions": [], "views": []}
     if not event.is_change:
@@ -60,7 +60,7 @@ VIEW = Keyed(
         Input("page_views", "user_id", ("user_id", "page")),
         Input("users", "user_id", ("name", "age", "updated_at", "_lsn"), time="_committed_at"),
     ),
-    step=step,
+    process=process,
     columns=(
         "event_id STRING, event_time TIMESTAMP, user_id STRING, page STRING, name STRING, age INT, version BIGINT, "
         "valid_from TIMESTAMP"

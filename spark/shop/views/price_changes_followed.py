@@ -11,7 +11,7 @@ from lockstep.definition import Event, Input, Keyed, subscriptions
 from lockstep.definition.states import instant
 
 
-def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """A product's price, and its followers."""
     state = state or subscriptions.nothing() | {"price": None}
     data = event.data
@@ -28,9 +28,9 @@ def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     return state, subscriptions.meet(state, changed, what, _tell)
 
 
-def expire(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:
+def on_timer(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:
     """The followers of the moment are known: tell them."""
-    return subscriptions.expire(state, at, _tell)
+    return subscriptions.on_timer(state, at, _tell)
 
 
 def _tell(users: list[str], change: dict[str, Any]) -> list[dict[str, Any]]:
@@ -49,9 +49,9 @@ VIEW = Keyed(
         ),
         Input("follows", "product_id", ("user_id", "follows")),
     ),
-    step=step,
-    deadline=subscriptions.deadline,
-    expire=expire,
+    process=process,
+    timer=subscriptions.timer,
+    on_timer=on_timer,
     columns=(
         "user_id STRING, product_id STRING, version BIGINT, changed_at TIMESTAMP, description STRING, "
         "old_price DECIMAL(12,3), new_price DECIMAL(12,3)"

@@ -18,7 +18,7 @@ INPUTS = (
 )
 
 
-def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """A line is known by its number, so that the same order delivered again changes nothing."""
     state = state or {"count": None, "lines": {}, "sold": 0}
     data = event.data
@@ -50,7 +50,7 @@ def _row(product: str, state: Any) -> dict[str, Any]:
 VIEW = Keyed(
     name="product_stock",
     inputs=INPUTS,
-    step=step,
+    process=process,
     columns="product_id STRING, counted INT, counted_at TIMESTAMP, sold BIGINT, stock BIGINT",
     key=("product_id",),
     allowed_lateness=timedelta(0),

@@ -14,7 +14,7 @@ FORGOTTEN_AFTER = timedelta(days=30)
 PAGE = "/product/"
 
 
-def step(state: State, event: Event) -> tuple[State, list[Row]]:
+def process(state: State, event: Event) -> tuple[State, list[Row]]:
     """The state is the products and when they were last seen, newest first."""
     product = event.data["page"].removeprefix(PAGE)
     others = [[p, at] for p, at in state or [] if p != product and event.time - at < FORGOTTEN_AFTER]
@@ -23,13 +23,13 @@ def step(state: State, event: Event) -> tuple[State, list[Row]]:
     return recent, [row]
 
 
-def deadline(state: State) -> datetime:
+def timer(state: State) -> datetime:
     """When the newest product is forgotten."""
     newest: datetime = state[0][1]
     return newest + FORGOTTEN_AFTER
 
 
-def expire(_: State, __: datetime) -> tuple[State, list[Row]]:
+def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
     """The user is forgotten."""
     return None, []
 
@@ -40,8 +40,8 @@ VIEW = Keyed(
     key=("user_id", "event_id"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(Input("page_views", "user_id", ("event_id", "user_id", "page"), where=f"page LIKE '{PAGE}_%'"),),
-    step=step,
-    deadline=deadline,
-    expire=expire,
-    memory=FORGOTTEN_AFTER,
+    process=process,
+    timer=timer,
+    on_timer=on_timer,
+    lookback=FORGOTTEN_AFTER,
 )

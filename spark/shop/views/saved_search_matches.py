@@ -22,7 +22,7 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[a-z0-9]+", text.lower()))
 
 
-def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """The searches of one word, and the products that have it."""
     state = state or subscriptions.nothing() | {"products": {}}
     data = event.data
@@ -40,9 +40,9 @@ def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     return state, subscriptions.meet(state, changed, what | {"version": data["_lsn"], "changed_at": changed}, _tell)
 
 
-def expire(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:
+def on_timer(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:
     """The searches of the moment are known: match them."""
-    return subscriptions.expire(state, at, _tell)
+    return subscriptions.on_timer(state, at, _tell)
 
 
 def _tell(saved: list[str], product: dict[str, Any]) -> list[dict[str, Any]]:
@@ -63,9 +63,9 @@ VIEW = Keyed(
         ),
         Input("saved_searches", _LONGEST, ("user_id", "query", "saved")),
     ),
-    step=step,
-    deadline=subscriptions.deadline,
-    expire=expire,
+    process=process,
+    timer=subscriptions.timer,
+    on_timer=on_timer,
     columns=(
         "user_id STRING, query STRING, product_id STRING, version BIGINT, changed_at TIMESTAMP, description STRING, "
         "price DECIMAL(12,3)"

@@ -40,8 +40,8 @@ VIEW = Keyed(
         Input("searches", both("session_id", "query"), ("event_id", "session_id", "query")),
         Input("clicks", both("session_id", "query"), ("event_id", "position", "product_id")),
     ),
-    step=JOIN.step,
-    deadline=JOIN.deadline,
-    expire=JOIN.expire,
-    memory=WITHIN + INSTANT,
+    process=JOIN.process,
+    timer=JOIN.timer,
+    on_timer=JOIN.on_timer,
+    lookback=WITHIN + INSTANT,
 )

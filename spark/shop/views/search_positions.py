@@ -39,8 +39,8 @@ VIEW = Keyed(
         Input("searches", "query", ("query", "session_id")),
         Input("clicks", "query", ("query", "session_id", "position")),
     ),
-    step=RATE.step,
-    deadline=RATE.deadline,
-    expire=RATE.expire,
-    memory=SIZE + WITHIN + INSTANT,
+    process=RATE.process,
+    timer=RATE.timer,
+    on_timer=RATE.on_timer,
+    lookback=SIZE + WITHIN + INSTANT,
 )

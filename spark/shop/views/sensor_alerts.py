@@ -11,7 +11,7 @@ READINGS = 3
 LIMITS = {"temperature": (Decimal(24), Decimal(23)), "humidity": (Decimal(65), Decimal(62))}
 
 
-def step(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """The last readings of a sensor, and since when it alerts."""
     state = state or {"last": [], "since": None}
     metric = event.data["metric"]
@@ -40,7 +40,7 @@ VIEW = Keyed(
             where=f"metric IN ({', '.join(repr(metric) for metric in LIMITS)})",
         ),
     ),
-    step=step,
+    process=process,
     columns=(
         "event_id STRING, sensor_id STRING, metric STRING, what STRING, average DECIMAL(9,3), threshold DECIMAL(9,3), "
         "since TIMESTAMP"

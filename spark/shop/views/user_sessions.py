@@ -13,7 +13,7 @@ GAP = timedelta(minutes=10)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def step(state: State, event: Event) -> tuple[State, list[Row]]:
+def process(state: State, event: Event) -> tuple[State, list[Row]]:
     """One more event of the open session, or the first of a new one."""
     before = state or {"user_id": event.data["user_id"], "start": event.time, "pages": 0, "converted": False}
     seen, paid = event.stream == "page_views", event.stream == "payments"
@@ -21,13 +21,13 @@ def step(state: State, event: Event) -> tuple[State, list[Row]]:
     return before | now, []
 
 
-def deadline(state: State) -> datetime:
+def timer(state: State) -> datetime:
     """The session is over when nothing has happened for the gap."""
     end: datetime = state["last"]
     return end + GAP
 
 
-def expire(state: State, _: datetime) -> tuple[State, list[Row]]:
+def on_timer(state: State, _: datetime) -> tuple[State, list[Row]]:
     """The session as a row."""
     row = {
         "user_id": state["user_id"],
@@ -47,7 +47,7 @@ VIEW = Keyed(
     key=("user_id", "session_start"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(Input("page_views", "user_id", ("user_id",)), Input("payments", "user_id", ("user_id",))),
-    step=step,
-    deadline=deadline,
-    expire=expire,
+    process=process,
+    timer=timer,
+    on_timer=on_timer,
 )

@@ -15,7 +15,7 @@ AT_MOST = 30
 PAGE = "/product/"
 
 
-def step(state: State, event: Event) -> tuple[State, list[Row]]:
+def process(state: State, event: Event) -> tuple[State, list[Row]]:
     """One more product of the visit, or the first of a new one."""
     visit = state or {"user_id": event.data["user_id"], "start": event.time, "products": []}
     product = event.data["page"].removeprefix(PAGE)
@@ -24,13 +24,13 @@ def step(state: State, event: Event) -> tuple[State, list[Row]]:
     return visit | {"last": event.time, "products": seen + new}, []
 
 
-def deadline(state: State) -> datetime:
+def timer(state: State) -> datetime:
     """The visit is over when no product was looked at for the gap."""
     last: datetime = state["last"]
     return last + GAP
 
 
-def expire(state: State, _: datetime) -> tuple[State, list[Row]]:
+def on_timer(state: State, _: datetime) -> tuple[State, list[Row]]:
     """The pairs of the visit, each in the order of its names."""
     visit = {"user_id": state["user_id"], "visit_start": state["start"]}
     pairs = combinations(sorted(state["products"]), 2)
@@ -43,7 +43,7 @@ VIEW = Keyed(
     key=("user_id", "visit_start", "product_id", "other_id"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(Input("page_views", "user_id", ("user_id", "page"), where=f"page LIKE '{PAGE}_%'"),),
-    step=step,
-    deadline=deadline,
-    expire=expire,
+    process=process,
+    timer=timer,
+    on_timer=on_timer,
 )

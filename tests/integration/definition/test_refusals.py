@@ -46,11 +46,11 @@ BAD = {
         "its rows have the columns orders, which it does not declare",
     ),
     "a machine fails": (
-        replace(KEYED, step=lambda _, event: (None, event.data["city"])),
+        replace(KEYED, process=lambda _, event: (None, event.data["city"])),
         "its machine fails on rows that are made up (KeyError: 'city'",
     ),
     "a machine's state cannot be written": (
-        replace(KEYED, step=lambda _, event: ({event.id}, []), **{"deadline": lambda _: None}),
+        replace(KEYED, process=lambda _, event: ({event.id}, []), **{"timer": lambda _: None}),
         "it does not run as a live query, which keeps states as JSON: a state cannot hold",
     ),
 }

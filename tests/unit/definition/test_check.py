@@ -63,11 +63,11 @@ BAD = {
         replace(KEYED, inputs=(Input("users", "user_id", ("name",)),)),
         "set the input's time to _committed_at",
     ),
-    "a deadline at which nothing happens": (
-        replace(KEYED, expire=type(KEYED).__dataclass_fields__["expire"].default),
-        "give expire too",
+    "a timer at which nothing happens": (
+        replace(KEYED, on_timer=type(KEYED).__dataclass_fields__["expire"].default),
+        "give on_timer too",
     ),
-    "it depends on nothing": (replace(KEYED, memory=timedelta(0)), "set memory above zero"),
+    "it depends on nothing": (replace(KEYED, lookback=timedelta(0)), "set lookback above zero"),
 }
 
 

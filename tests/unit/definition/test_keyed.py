@@ -12,12 +12,12 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 GAP = timedelta(seconds=10)
 
 
-def step(state, event):
+def process(state, event):
     count = state["count"] if state else 0
     return {"count": count + 1, "last": event.time}, [{"what": "event", "n": count + 1}]
 
 
-def expire(state, at):
+def on_timer(state, at):
     return None, [{"what": "gone", "n": state["count"]}]
 
 
@@ -27,9 +27,9 @@ VIEW = Keyed(
     key=("at", "n"),
     allowed_lateness=timedelta(seconds=5),
     inputs=(Input("page_views", "user_id", ("page",)),),
-    step=step,
-    deadline=lambda state: state["last"] + GAP,
-    expire=expire,
+    process=process,
+    timer=lambda state: state["last"] + GAP,
+    on_timer=on_timer,
 )
 
 
