@@ -126,7 +126,7 @@ def _starts_at(settings: "Settings", view: View, bounds: "Mapping[str, Bounds]",
         for stream in view.streams:
             contract = CONTRACTS[stream]
             # An event may claim to have happened a little after it arrived.
-            at = int((since - memory - contract.max_ahead).timestamp() * 1000)
+            at = int((since - memory - contract.max_clock_skew).timestamp() * 1000)
             held = bounds[contract.topic].partitions
             found = reader.offsets_for_times({TopicPartition(contract.topic, p): at for p in held})
             by_partition = {tp.partition: one.offset for tp, one in found.items() if one is not None}

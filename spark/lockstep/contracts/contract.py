@@ -21,8 +21,8 @@ class Contract:
             this is the row's own time, or empty when it has none.
         required: columns without which a row goes to quarantine.
         personal: columns that are tokens from silver on.
-        remember_duplicates: how long an event's unique id is remembered, in arrival time.
-        max_ahead: how far event time may lie after arrival before the row is quarantined.
+        dedup_window: how long an event's unique id is remembered, in arrival time.
+        max_clock_skew: how far event time may lie after arrival before the row is quarantined.
         partitions: how many the topic is created with.
     """
 
@@ -35,8 +35,8 @@ class Contract:
     event_time: str
     required: tuple[str, ...] = ()
     personal: tuple[str, ...] = ()
-    remember_duplicates: timedelta = timedelta(days=1)
-    max_ahead: timedelta = timedelta(minutes=5)
+    dedup_window: timedelta = timedelta(days=1)
+    max_clock_skew: timedelta = timedelta(minutes=5)
     partitions: int = 3
 
     @property

@@ -119,6 +119,6 @@ def _reason(contract: "Contract") -> "Column":
         reason = reason.when(F.col(name).isNull(), f"missing {name}")
     if contract.kind == "events":
         ahead = F.col(contract.event_time) - F.col("_arrival")
-        limit = F.make_dt_interval(secs=F.lit(contract.max_ahead.total_seconds()))
+        limit = F.make_dt_interval(secs=F.lit(contract.max_clock_skew.total_seconds()))
         reason = reason.when(ahead > limit, "from the future")
     return reason

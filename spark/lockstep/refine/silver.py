@@ -144,7 +144,7 @@ def remembered(log: "DataFrame", raw: "DataFrame", contract: "Contract") -> "Dat
 
 def _memory(contract: "Contract") -> "Column":
     """For how long an identity is remembered."""
-    return F.make_dt_interval(secs=F.lit(contract.remember_duplicates.total_seconds()))
+    return F.make_dt_interval(secs=F.lit(contract.dedup_window.total_seconds()))
 
 
 def _identity(contract: "Contract") -> tuple[str, ...]:
@@ -160,7 +160,7 @@ def classify(
     """Say of each parsed row what becomes of it, in ``_outcome``: silver, duplicates, quarantined or markers.
 
     The first in the log wins: the row of ``earlier`` (silver's log; None: it has none), else the first in ``order``. Its identity
-    is remembered for the contract's ``remember_duplicates``, in arrival time. Pure.
+    is remembered for the contract's ``dedup_window``, in arrival time. Pure.
     """
     identity = [*_identity(contract)]
     is_good = F.expr("NOT _marker AND _reason IS NULL")

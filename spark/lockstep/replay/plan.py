@@ -181,7 +181,7 @@ def arrival_span(start: datetime, end: datetime, contract: Contract, request: Re
     """
     views = [VIEWS[name] for name in scope(request).views if contract.name in VIEWS[name].streams]
     reach = max((_reach(view) for view in views), default=timedelta(0))
-    return start - contract.max_ahead, end + reach
+    return start - contract.max_clock_skew, end + reach
 
 
 def _reach(view: View) -> timedelta:

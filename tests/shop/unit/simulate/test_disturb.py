@@ -69,7 +69,7 @@ def is_bad(topic: str, value: bytes, arrival: int) -> bool:
         return True
     if any(not isinstance(payload[name], bool) for name, kind in types.items() if kind == "BOOLEAN"):
         return True
-    return happened - arrival > contract.max_ahead.total_seconds() * 1000
+    return happened - arrival > contract.max_clock_skew.total_seconds() * 1000
 
 
 def is_number(text: str) -> bool:
