@@ -105,7 +105,7 @@ def test_the_pipeline_runs_on_a_standalone_cluster_and_its_counts_add_up(
     cluster: Settings, worker_ports: list[int], stream: Contract, view: View, shop: Any
 ) -> None:
     # A personal column makes the workers run Python too.
-    contract = replace(stream, personal=("user_id",))
+    contract = replace(stream, pii=("user_id",))
     for number in range(VIEWS_SENT):
         shop.view(f"e{number}", second=number, user_id=f"u{number % 7}", page=f"/{number % 3}")
     shop.view("e5", second=5, arrives_after=1.0)

@@ -20,7 +20,7 @@ class Contract:
         event_time: the column that says when it happened (UTC). For ``changes`` the commit time orders the rows, and
             this is the row's own time, or empty when it has none.
         required: columns without which a row goes to quarantine.
-        personal: columns that are tokens from silver on.
+        pii: columns that are tokens from silver on.
         dedup_window: how long an event's unique id is remembered, in arrival time.
         max_clock_skew: how far event time may lie after arrival before the row is quarantined.
         partitions: how many the topic is created with.
@@ -34,7 +34,7 @@ class Contract:
     unique_id: tuple[str, ...]
     event_time: str
     required: tuple[str, ...] = ()
-    personal: tuple[str, ...] = ()
+    pii: tuple[str, ...] = ()
     dedup_window: timedelta = timedelta(days=1)
     max_clock_skew: timedelta = timedelta(minutes=5)
     partitions: int = 3

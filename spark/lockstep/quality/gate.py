@@ -13,7 +13,7 @@ from lockstep.errors import LockstepError
 from lockstep.quality import outcomes
 from lockstep.quality.outcomes import Outcome
 from lockstep.quality.slices import Slice, pending
-from lockstep.quality.suites import gated, load, personal_columns
+from lockstep.quality.suites import gated, load, pii_columns
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuiteValidationResult
@@ -110,10 +110,10 @@ def _details(batch: "Batch", suite: dict[str, Any], failed: "ExpectationConfigur
     result = run(
         batch, {**suite, "expectations": [shown]}, {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
     )
-    return [sentence(shown, r.to_json_dict(), personal_columns(suite["name"])) for r in result.results]
+    return [sentence(shown, r.to_json_dict(), pii_columns(suite["name"])) for r in result.results]
 
 
-def sentence(expectation: dict[str, Any], result: dict[str, Any], personal: frozenset[str]) -> str:
+def sentence(expectation: dict[str, Any], result: dict[str, Any], pii: frozenset[str]) -> str:
     """Say in one line which expectation does not hold, how often, and three of the values, unless they are personal."""
     kwargs = expectation["kwargs"]
     arguments = ", ".join(f"{key}={value!r}" for key, value in kwargs.items())
@@ -125,9 +125,9 @@ def sentence(expectation: dict[str, Any], result: dict[str, Any], personal: froz
     columns |= set(kwargs.get("column_list", ()))
     if "unexpected_count" in found:
         text += f": {found['unexpected_count']} of {found.get('element_count')} rows do not hold"
-    elif "observed_value" in found and not columns & personal:
+    elif "observed_value" in found and not columns & pii:
         text += f": observed {found['observed_value']!r}"
-    if columns & personal:
+    if columns & pii:
         return f"{text}; values of personal columns are not shown"
     samples = [value for value in found.get("partial_unexpected_list") or [] if value is not None]
     return f"{text}, such as {samples}" if samples else text

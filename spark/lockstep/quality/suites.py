@@ -44,10 +44,10 @@ def load(settings: "Settings", table: str) -> dict[str, Any]:
     return dict(suite)
 
 
-def personal_columns(table: str) -> frozenset[str]:
+def pii_columns(table: str) -> frozenset[str]:
     """The columns of the table whose values must never be shown, not even as tokens."""
     contract = CONTRACTS.get(table.partition(".")[2])
-    return frozenset(contract.personal) if contract else frozenset()
+    return frozenset(contract.pii) if contract else frozenset()
 
 
 def _root(settings: "Settings") -> Path:

@@ -67,7 +67,7 @@ def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
     )
     flat = parsed.select("*", *(_flat_event(contract) if contract.kind == "events" else _flat_change(contract)))
     judged = flat.withColumn("_reason", F.when(~F.col("_marker"), _reason(contract)))
-    tokens = {name: tokenise(name) for name in contract.personal}
+    tokens = {name: tokenise(name) for name in contract.pii}
     return judged.drop("_payload").withColumns(tokens) if tokens else judged.drop("_payload")
 
 
@@ -92,7 +92,7 @@ def _flat_event(contract: "Contract") -> "list[Column]":
 
 def _flat_change(contract: "Contract") -> "list[Column]":
     deleted = F.col("_payload.op") == "d"
-    kept = [F.col(f"_payload.before.{name}") for name in columns(contract) if name not in contract.personal]
+    kept = [F.col(f"_payload.before.{name}") for name in columns(contract) if name not in contract.pii]
     before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*kept), {"timestampFormat": _MICROS}))
     row = F.when(deleted, F.col("_payload.before")).otherwise(F.col("_payload.after"))
     lsn = F.col("_payload.source.lsn")

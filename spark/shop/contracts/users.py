@@ -11,6 +11,6 @@ CONTRACT = Contract(
     unique_id=("user_id",),
     event_time="updated_at",
     required=("user_id",),
-    personal=("name", "email"),
+    pii=("name", "email"),
     partitions=1,
 )

@@ -52,6 +52,6 @@ def test_every_file_of_the_project_is_a_suite() -> None:
 
 
 def test_the_personal_columns_are_those_of_the_contract() -> None:
-    assert suites.personal_columns("silver.users") == {"name", "email"}
-    assert suites.personal_columns("silver.orders") == frozenset()
-    assert suites.personal_columns("gold.page_views_per_minute") == frozenset()
+    assert suites.pii_columns("silver.users") == {"name", "email"}
+    assert suites.pii_columns("silver.orders") == frozenset()
+    assert suites.pii_columns("gold.page_views_per_minute") == frozenset()

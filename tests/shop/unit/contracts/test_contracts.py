@@ -24,7 +24,7 @@ def test_the_shop_has_ten_event_streams_and_five_captured_tables() -> None:
 
 @every_contract
 def test_every_named_column_is_in_the_schema(contract: Contract) -> None:
-    named = {*contract.key, *contract.unique_id, *contract.required, *contract.personal, contract.event_time} - {""}
+    named = {*contract.key, *contract.unique_id, *contract.required, *contract.pii, contract.event_time} - {""}
     assert named <= set(columns(contract))
 
 
@@ -43,5 +43,5 @@ def test_the_topic_is_named_by_its_kind(contract: Contract) -> None:
 
 
 def test_of_the_shop_only_names_and_mail_addresses_of_users_are_personal() -> None:
-    shop = {name: CONTRACTS[name].personal for name in EVENTS | CHANGES}
+    shop = {name: CONTRACTS[name].pii for name in EVENTS | CHANGES}
     assert {name: personal for name, personal in shop.items() if personal} == {"users": ("name", "email")}

@@ -74,7 +74,7 @@ def fed(view: Keyed, keys: Keys, records: Mapping[str, list[Record]], tokenise: 
             if change.after is not None and change.before is not None:
                 images.insert(0, ([k for k in keys(one.stream, change.before) if k not in now], change.before, True))
             for targets, image, gone in images:
-                hidden = {name: tokenise(image.get(name)) for name in contract.personal}
+                hidden = {name: tokenise(image.get(name)) for name in contract.pii}
                 full = image | hidden | {"_lsn": change.place[1], "_deleted": gone}
                 data = {name: full.get(name) for name in (*one.columns, "_deleted")}
                 event = Event(change.committed, place, one.stream, _plain(data), is_change=True)
