@@ -29,7 +29,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
 from lockstep.errors import LockstepError
-from lockstep.ingest.offsets import existing_bounds
+from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, query
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generations import Generation
@@ -112,7 +112,7 @@ class Kept:
             return
         self.generation, self.journal, self.state_rows = generation, None, None
         topics = [CONTRACTS[stream].topic for stream in self.view.streams]
-        missing = sorted(set(topics) - existing_bounds(config, topics).keys())
+        missing = sorted(set(topics) - offsets_of_existing_topics(config, topics).keys())
         if missing:
             self._failed(f"no topic {', '.join(missing)} yet", now)
             return

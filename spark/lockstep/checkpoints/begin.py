@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lockstep import lake
 from lockstep.checkpoints import compatible, savepoints, verify
 from lockstep.definition.trial import ensure
-from lockstep.ingest.offsets import all_bounds
+from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.lake import Txn
 from lockstep.live import generations, lease
 from lockstep.live.checkpoint import Checkpoint
@@ -58,7 +58,7 @@ def begin(spark: "SparkSession", settings: "Settings", view: "View", columns: st
 
 def _of_all_partitions(settings: "Settings", starts: Starts) -> "dict[str, dict[int, int]]":
     """Spark wants an offset for every partition; those that were added since the generation was planned begin at their first."""
-    held = all_bounds(settings, [*starts]) if starts else {}
+    held = offsets_of_topics(settings, [*starts]) if starts else {}
     return {t: {p: starts[t].get(p, FIRST_OFFSET) for p in bounds.partitions} for t, bounds in held.items()}
 
 

@@ -19,7 +19,7 @@ from lockstep.checkpoints import inspection
 from lockstep.checkpoints.errors import CheckpointIncompatible, Refused
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.version import definition_version
-from lockstep.ingest.offsets import all_bounds
+from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
 
@@ -114,7 +114,7 @@ def _run_a_batch(spark: "SparkSession", settings: "Settings", view: "View", scra
     from lockstep.live.query import rows
 
     topics = [CONTRACTS[stream].topic for stream in view.streams]
-    held = all_bounds(settings, topics)
+    held = offsets_of_topics(settings, topics)
     newest = {t: {p: max(first, last - 1) for p, (first, last) in b.partitions.items()} for t, b in held.items()}
     if not any(last > newest[t][p] for t, b in held.items() for p, (_, last) in b.partitions.items()):
         raise Refused(f"{', '.join(topics)} hold no record, so {view.name} cannot be tried: produce one first.")
@@ -223,7 +223,7 @@ def fingerprint(settings: "Settings", view: "View") -> str:
     from lockstep.live import query
 
     topics = [CONTRACTS[stream].topic for stream in view.streams]
-    held = {topic: len(bounds.partitions) for topic, bounds in all_bounds(settings, topics).items()}
+    held = {topic: len(bounds.partitions) for topic, bounds in offsets_of_topics(settings, topics).items()}
     digest = hashlib.sha256(json.dumps([definition_version(view), sorted(held.items())]).encode())
     digest.update(Path(query.__file__).read_bytes())
     return digest.hexdigest()[:16]

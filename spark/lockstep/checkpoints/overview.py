@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lockstep.contracts import CONTRACTS
-from lockstep.ingest.offsets import existing_bounds
+from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, progress
 from lockstep.live.checkpoint import Batch, Checkpoint
 
 if TYPE_CHECKING:
     from lockstep.definition import View
-    from lockstep.ledger.ranges import Bounds
+    from lockstep.ledger.ranges import TopicOffsets
     from lockstep.settings import Settings
 
 
@@ -72,7 +72,7 @@ def overview(settings: "Settings", views: "Iterable[View]") -> list[Overview]:
     views = list(views)
     topics = sorted({CONTRACTS[stream].topic for view in views for stream in view.streams})
     held, current, said = (
-        existing_bounds(settings, topics),
+        offsets_of_existing_topics(settings, topics),
         generations.all_current(settings),
         progress.latest(settings),
     )
@@ -87,7 +87,7 @@ def overview(settings: "Settings", views: "Iterable[View]") -> list[Overview]:
 
 
 def _one(
-    generation: generations.Generation, checkpoint: Checkpoint, held: "Mapping[str, Bounds]", rows: int | None
+    generation: generations.Generation, checkpoint: Checkpoint, held: "Mapping[str, TopicOffsets]", rows: int | None
 ) -> Overview:
     last = checkpoint.last()
     batch = checkpoint.batch(last) if last is not None else None

@@ -19,7 +19,7 @@ from lockstep.checkpoints.errors import Refused
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.tables import Tables
-from lockstep.ingest.offsets import all_bounds
+from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.kafka_clients import consumer
 from lockstep.live import generations
 from lockstep.live.frontier import live_final
@@ -27,7 +27,7 @@ from lockstep.live.frontier import live_final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockstep.ledger.ranges import Bounds
+    from lockstep.ledger.ranges import TopicOffsets
     from lockstep.settings import Settings
 
 Starts = Mapping[str, Mapping[int, int]]
@@ -64,7 +64,7 @@ def plan(spark: "SparkSession", settings: "Settings", view: View, to: str) -> Re
         Refused: it is none of these, is out of range, or would leave rows half counted.
     """
     topics = [CONTRACTS[stream].topic for stream in view.streams]
-    bounds = all_bounds(settings, topics)
+    bounds = offsets_of_topics(settings, topics)
     if to == EARLIEST:
         starts: Starts = {t: {p: first for p, (first, _) in b.partitions.items()} for t, b in bounds.items()}
         if all(offset == 0 for ends in starts.values() for offset in ends.values()):
@@ -95,7 +95,7 @@ def _time(to: str) -> datetime:
     return found.astimezone(UTC)
 
 
-def _offsets(view: View, bounds: "Mapping[str, Bounds]", topics: list[str], to: str) -> Starts:
+def _offsets(view: View, bounds: "Mapping[str, TopicOffsets]", topics: list[str], to: str) -> Starts:
     """The offsets that ``to`` names, each of them one that its partition holds, or the next one."""
     starts: dict[str, dict[int, int]] = {}
     for part in to.split(","):
@@ -118,7 +118,7 @@ def _offsets(view: View, bounds: "Mapping[str, Bounds]", topics: list[str], to: 
     return starts
 
 
-def _starts_at(settings: "Settings", view: View, bounds: "Mapping[str, Bounds]", since: datetime) -> Starts:
+def _starts_at(settings: "Settings", view: View, bounds: "Mapping[str, TopicOffsets]", since: datetime) -> Starts:
     """The offsets from which on lie all events of the rows from ``since`` on, by the brokers' time index."""
     memory = view.lookback or timedelta(0) if isinstance(view, Keyed) else timedelta(0)
     starts: dict[str, dict[int, int]] = {}

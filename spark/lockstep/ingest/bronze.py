@@ -6,7 +6,7 @@ from lockstep import lake, ledger
 from lockstep.control.leases import lease
 from lockstep.definition.tables import bronze_of
 from lockstep.failpoints import failpoint
-from lockstep.ingest.offsets import bounds, existing_bounds
+from lockstep.ingest.offsets import offsets_of_existing_topics, topic_offsets
 from lockstep.ingest.source import read_range
 from lockstep.ledger.heads import advance, head
 from lockstep.ledger.ranges import gaps, plan, size
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.contracts import Contract
-    from lockstep.ledger.ranges import Bounds
+    from lockstep.ledger.ranges import TopicOffsets
     from lockstep.settings import Settings
 
 COLUMNS = (
@@ -35,11 +35,11 @@ PROPERTIES = {
 def behind(settings: "Settings", contracts: "Iterable[Contract]") -> "list[Contract]":
     """Those whose topic exists and holds more than their ledger; asks the broker once, and Spark never."""
     contracts = list(contracts)
-    held = existing_bounds(settings, [c.topic for c in contracts])
+    held = offsets_of_existing_topics(settings, [c.topic for c in contracts])
     return [c for c in contracts if c.topic in held and _lag(held[c.topic], ledger.latest(settings, bronze_of(c)))]
 
 
-def _lag(topic: "Bounds", newest: ledger.Entry | None) -> bool:
+def _lag(topic: "TopicOffsets", newest: ledger.Entry | None) -> bool:
     done = {r.partition: r for r in newest.ranges} if newest else {}
     return any(
         p not in done or (done[p].end, done[p].topic_id) != (last, topic.topic_id)
@@ -63,7 +63,7 @@ def accept_gap(
     with lease(settings, table, by) as control:
         newest = ledger.latest(settings, table)
         ledger.check_tip(table, newest, head(control, table))
-        skipped = gaps(newest.ranges if newest else (), bounds(settings, contract.topic))
+        skipped = gaps(newest.ranges if newest else (), topic_offsets(settings, contract.topic))
         if size(skipped) == 0:
             return None
         record = ledger.record("ingest", newest, f"signed by {by}", skipped, signed={"by": by, "why": why})
@@ -88,7 +88,7 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
     with lease(settings, table, run_id) as control:
         newest, known = ledger.latest(settings, table), head(control, table)
         ledger.check_tip(table, newest, known)
-        ranges = plan(newest.ranges if newest else (), bounds(settings, contract.topic), settings.max_offsets_per_run)
+        ranges = plan(newest.ranges if newest else (), topic_offsets(settings, contract.topic), settings.max_offsets_per_run)
         if size(ranges) == 0:
             if newest:
                 advance(control, table, newest.version, newest.seq, ranges)

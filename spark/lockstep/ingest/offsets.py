@@ -9,7 +9,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from lockstep.errors import LockstepError
 from lockstep.kafka_clients import admin, consumer
-from lockstep.ledger.ranges import Bounds
+from lockstep.ledger.ranges import TopicOffsets
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -21,22 +21,22 @@ class TopicMissing(LockstepError):
     """The topic does not exist on the broker."""
 
 
-def bounds(settings: "Settings", topic: str) -> Bounds:
+def topic_offsets(settings: "Settings", topic: str) -> TopicOffsets:
     """Ask the broker for the topic's id, its partitions, and what each holds for a ``read_committed`` reader.
 
     Raises:
         TopicMissing: there is no such topic.
     """
-    return all_bounds(settings, [topic])[topic]
+    return offsets_of_topics(settings, [topic])[topic]
 
 
-def all_bounds(settings: "Settings", topics: list[str]) -> dict[str, Bounds]:
+def offsets_of_topics(settings: "Settings", topics: list[str]) -> dict[str, TopicOffsets]:
     """The same for several topics, over one connection.
 
     Raises:
         TopicMissing: one of them does not exist.
     """
-    found = existing_bounds(settings, topics)
+    found = offsets_of_existing_topics(settings, topics)
     if missing := [t for t in topics if t not in found]:
         raise TopicMissing(
             f"{settings.kafka} has no topic {', '.join(missing)}. Create it, or start its producer "
@@ -45,7 +45,7 @@ def all_bounds(settings: "Settings", topics: list[str]) -> dict[str, Bounds]:
     return found
 
 
-def existing_bounds(settings: "Settings", topics: list[str]) -> dict[str, Bounds]:
+def offsets_of_existing_topics(settings: "Settings", topics: list[str]) -> dict[str, TopicOffsets]:
     """The same for those of the topics that exist."""
     with closing(admin(settings)) as client, closing(consumer(settings)) as reader:
         described = {t["name"]: t for t in client.describe_topics(topics) if t["partitions"]}
@@ -55,11 +55,11 @@ def existing_bounds(settings: "Settings", topics: list[str]) -> dict[str, Bounds
         checked_at = int(time.time() * 1000)
         first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
     return {
-        name: Bounds(
+        name: TopicOffsets(
             topic=name,
             topic_id=str(topic["topic_id"]),
             partitions={tp.partition: (first[tp], last[tp]) for tp in partitions if tp.topic == name},
-            stamped_by_broker=configs[name][_STAMP]["value"] == "LogAppendTime",
+            log_append_time=configs[name][_STAMP]["value"] == "LogAppendTime",
             checked_at=checked_at,
         )
         for name, topic in described.items()

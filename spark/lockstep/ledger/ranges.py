@@ -40,13 +40,13 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class TopicOffsets:
     """What the log of one topic holds now: per partition, its first offset and its last stable offset."""
 
     topic: str
     topic_id: str
     partitions: Mapping[int, tuple[int, int]]
-    stamped_by_broker: bool = False
+    log_append_time: bool = False
     checked_at: int | None = None
 
 
@@ -60,7 +60,7 @@ def ends(ranges: Iterable[Range]) -> dict[int, int]:
     return {r.partition: r.end for r in ranges}
 
 
-def plan(previous: Iterable[Range], bounds: Bounds, max_offsets: int) -> list[Range]:
+def plan(previous: Iterable[Range], bounds: TopicOffsets, max_offsets: int) -> list[Range]:
     """Plan the next micro-batch: from where the previous one ended, at most ``max_offsets`` offsets in all.
 
     Partitions that the ledger has not seen start at their first offset. A backlog is shared out among the partitions in
@@ -82,13 +82,13 @@ def plan(previous: Iterable[Range], bounds: Bounds, max_offsets: int) -> list[Ra
             partition=p,
             start=starts[p],
             end=starts[p] + share[p],
-            idle_at=bounds.checked_at if bounds.stamped_by_broker and share[p] == backlog[p] else None,
+            idle_at=bounds.checked_at if bounds.log_append_time and share[p] == backlog[p] else None,
         )
         for p in sorted(bounds.partitions)
     ]
 
 
-def _check(before: Mapping[int, Range], bounds: Bounds) -> None:
+def _check(before: Mapping[int, Range], bounds: TopicOffsets) -> None:
     for p, done in before.items():
         where = f"{bounds.topic}-{p}"
         if done.topic_id != bounds.topic_id:
@@ -124,7 +124,7 @@ def _shares(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
     return shares
 
 
-def gaps(previous: Iterable[Range], bounds: Bounds) -> list[Range]:
+def gaps(previous: Iterable[Range], bounds: TopicOffsets) -> list[Range]:
     """The ranges that are gone from the log before they were read, with an empty range for every partition that is whole.
 
     Raises:
@@ -149,7 +149,7 @@ def after(
     if not source:
         return []
     partitions = {r.partition: (origin.get(r.partition, 0), r.end) for r in source}
-    return plan(previous, Bounds(source[0].topic, source[0].topic_id, partitions), max_offsets)
+    return plan(previous, TopicOffsets(source[0].topic, source[0].topic_id, partitions), max_offsets)
 
 
 def to_where(ranges: Iterable[Range], partition: str = "partition", offset: str = "offset") -> str:

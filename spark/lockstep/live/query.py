@@ -12,7 +12,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.events import events
 from lockstep.definition.tables import live_of
-from lockstep.ingest.offsets import bounds
+from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_partition, read_stream
 from lockstep.live.generations import Generation
 from lockstep.live.machine import Machine
@@ -87,7 +87,7 @@ def _with_log_time(spark: "SparkSession", config: "Settings", stream: str, start
         good = parse(read_stream(spark, config, contract.topic, since), contract).where(GOOD)
         # Never late: the engine must not compare them with the watermark of the others.
         return good.withColumn("_arrival", F.expr("TIMESTAMP '9999-12-31'"))
-    partitions = bounds(config, contract.topic).partitions
+    partitions = topic_offsets(config, contract.topic).partitions
     branches = [
         parse(read_partition(spark, config, contract.topic, p, since), contract).withWatermark("_arrival", DISORDER)
         for p in sorted(partitions)

@@ -19,7 +19,7 @@ from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, shadow_of
 from lockstep.definition.view import BEGINNING
 from lockstep.errors import DataLoss
-from lockstep.ingest.offsets import bounds
+from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_range
 from lockstep.lake import Txn
 from lockstep.ledger.ranges import Range, to_where
@@ -104,7 +104,7 @@ def _lacking(spark: "SparkSession", rows: "DataFrame", entries: "list[ledger.Ent
 
 
 def _check_log(settings: "Settings", ranges: list[Range]) -> None:
-    held = bounds(settings, ranges[0].topic)
+    held = topic_offsets(settings, ranges[0].topic)
     for r in ranges:
         first, last = held.partitions.get(r.partition, (0, 0))
         if held.topic_id != r.topic_id or r.start < first or r.end > last:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kafka import TopicPartition
 
-from lockstep.ingest.offsets import existing_bounds
+from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.kafka_clients import consumer
 from lockstep.ledger.ranges import Range
 
@@ -20,7 +20,7 @@ def between(settings: "Settings", topic: str, start: datetime, end: datetime) ->
     The index knows the first record that is not older; where a producer sets the time, younger ones may lie before it, and
     older ones after. A topic that does not exist has none.
     """
-    bounds = existing_bounds(settings, [topic]).get(topic)
+    bounds = offsets_of_existing_topics(settings, [topic]).get(topic)
     if bounds is None:
         return []
     partitions = {p: TopicPartition(topic, p) for p in bounds.partitions}

@@ -13,8 +13,8 @@ from lockstep.definition import View
 from lockstep.definition.registry import chosen
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.errors import LockstepError
-from lockstep.ingest.offsets import existing_bounds
-from lockstep.ledger.ranges import Bounds, ends
+from lockstep.ingest.offsets import offsets_of_existing_topics
+from lockstep.ledger.ranges import TopicOffsets, ends
 from lockstep.live import generations
 from lockstep.live.frontier import live_position
 from lockstep.quality import outcomes
@@ -51,7 +51,7 @@ def gather(settings: "Settings", stack: "Stack") -> Status:
 
 def gather_streams(settings: "Settings") -> list[Stream]:
     """Every stream whose topic exists."""
-    topics = existing_bounds(settings, [c.topic for c in CONTRACTS.values()])
+    topics = offsets_of_existing_topics(settings, [c.topic for c in CONTRACTS.values()])
     return [_stream(settings, c, topics[c.topic]) for c in CONTRACTS.values() if c.topic in topics]
 
 
@@ -72,7 +72,7 @@ def problems(
     ]
 
 
-def _stream(settings: "Settings", contract: Contract, topic: Bounds) -> Stream:
+def _stream(settings: "Settings", contract: Contract, topic: TopicOffsets) -> Stream:
     tables = Tables.of(contract)
     bronze, silver = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
     position = {"bronze": _ends(bronze, topic), "silver": _ends(silver, topic)}
@@ -95,7 +95,7 @@ def _stream(settings: "Settings", contract: Contract, topic: Bounds) -> Stream:
     )
 
 
-def _ends(entry: ledger.Entry | None, topic: Bounds) -> dict[int, int]:
+def _ends(entry: ledger.Entry | None, topic: TopicOffsets) -> dict[int, int]:
     return ends(r for r in entry.ranges if r.topic == topic.topic) if entry else {}
 
 

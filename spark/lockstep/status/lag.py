@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
-from lockstep.ledger.ranges import Bounds
+from lockstep.ledger.ranges import TopicOffsets
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PartitionLag:
         return asdict(self) | {"lag": self.lag}
 
 
-def partition_lags(topic: Bounds, positions: Mapping[str, Mapping[int, int]]) -> list[PartitionLag]:
+def partition_lags(topic: TopicOffsets, positions: Mapping[str, Mapping[int, int]]) -> list[PartitionLag]:
     """The lag of every partition of the topic.
 
     Args:

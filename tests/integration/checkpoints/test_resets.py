@@ -8,7 +8,7 @@ import pytest
 from lockstep.checkpoints import resets
 from lockstep.checkpoints.errors import Refused
 from lockstep.checkpoints.tidy import tidy
-from lockstep.ingest.offsets import bounds
+from lockstep.ingest.offsets import topic_offsets
 from lockstep.live import generations
 from lockstep.reconcile.run import reconcile
 
@@ -34,7 +34,7 @@ def test_a_query_can_be_reset_to_a_time_to_offsets_and_to_the_beginning(
     assert counts() == [("10:00", 9), ("10:01", 9), ("10:02", 2), ("10:03", 2)], "only whole windows after the time"
 
     # Half of minute 2 lies below these offsets, so minute 3 is the first of which it has every event.
-    held = bounds(settings, stream.topic).partitions
+    held = topic_offsets(settings, stream.topic).partitions
     ours = max(held, key=lambda p: held[p][1])
     spoil(spark, view)
     assert reset(spark, settings, view, ",".join(f"{p}={5 if p == ours else 0}" for p in held)) == 3

@@ -9,7 +9,7 @@ from lockstep import lake, ledger, service
 from lockstep.batch.rollup import rebuild, roll_up
 from lockstep.catalog import connect
 from lockstep.ingest.bronze import ingest
-from lockstep.ingest.offsets import bounds
+from lockstep.ingest.offsets import topic_offsets
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 
@@ -81,7 +81,7 @@ def verdict(spark, settings, view, **options):
 def pretend_the_query_is_done(settings, stream, view):
     """Write the two files of a checkpoint that say where the live query is."""
     place = Path(lake.checkpoint(settings, view.name, ledger.GENERATION))
-    ends = {str(p): last for p, (_, last) in bounds(settings, stream.topic).partitions.items()}
+    ends = {str(p): last for p, (_, last) in topic_offsets(settings, stream.topic).partitions.items()}
     for directory, text in {"offsets": json.dumps({stream.topic: ends}), "commits": "{}"}.items():
         (place / directory).mkdir(parents=True)
         (place / directory / "0").write_text(f"v1\n{{}}\n{text}")

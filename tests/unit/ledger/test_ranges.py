@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
-from lockstep.ledger.ranges import Bounds, Range, after, ends, gaps, plan, size, to_where
+from lockstep.ledger.ranges import Range, TopicOffsets, after, ends, gaps, plan, size, to_where
 
 logs = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(0, 1000), st.integers(0, 5000)), min_size=1)
 
 
-def bounds(spans: dict[int, tuple[int, int]], topic_id: str = "id-1") -> Bounds:
-    return Bounds("orders", topic_id, {p: (first, first + held) for p, (first, held) in spans.items()})
+def topic_offsets(spans: dict[int, tuple[int, int]], topic_id: str = "id-1") -> TopicOffsets:
+    return TopicOffsets("orders", topic_id, {p: (first, first + held) for p, (first, held) in spans.items()})
 
 
 @given(logs, st.integers(1, 3000))
@@ -70,10 +70,10 @@ def test_a_range_that_runs_backwards_cannot_be_made():
 
 
 def test_a_partition_is_idle_only_where_the_broker_stamps_the_records():
-    log = Bounds("orders", "id-1", {0: (0, 5)}, stamped_by_broker=True, checked_at=1000)
+    log = TopicOffsets("orders", "id-1", {0: (0, 5)}, log_append_time=True, checked_at=1000)
     assert plan([], log, 10)[0].idle_at == 1000
     assert plan([], log, 3)[0].idle_at is None
-    assert plan([], Bounds("orders", "id-1", {0: (0, 5)}, checked_at=1000), 10)[0].idle_at is None
+    assert plan([], TopicOffsets("orders", "id-1", {0: (0, 5)}, checked_at=1000), 10)[0].idle_at is None
 
 
 def test_a_downstream_table_starts_where_its_sources_ledger_started():

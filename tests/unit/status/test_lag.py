@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lockstep.ledger.ranges import Bounds
+from lockstep.ledger.ranges import TopicOffsets
 from lockstep.status.lag import partition_lags, table, total
 
-TOPIC = Bounds("page_views", "id", {0: (0, 100), 1: (40, 90), 2: (0, 0)})
+TOPIC = TopicOffsets("page_views", "id", {0: (0, 100), 1: (40, 90), 2: (0, 0)})
 POSITIONS = {"bronze": {0: 100, 1: 80, 2: 0}, "live.per_minute": {0: 70}}
 
 
@@ -38,5 +38,5 @@ def test_a_screen_and_a_program_are_told_the_same():
 @given(st.dictionaries(st.integers(0, 8), st.tuples(st.integers(0, 50), st.integers(50, 99)), min_size=1), st.data())
 def test_a_streams_lag_is_the_sum_over_its_partitions(partitions, data):
     at = {p: data.draw(st.integers(start, end)) for p, (start, end) in partitions.items()}
-    lags = partition_lags(Bounds("t", "id", partitions), {"bronze": at})
+    lags = partition_lags(TopicOffsets("t", "id", partitions), {"bronze": at})
     assert total(lags) == {"bronze": sum(end - at[p] for p, (_, end) in partitions.items())}
