@@ -15,7 +15,7 @@ INSTANT = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def both(one: str, other: str) -> str:
+def composite_key(one: str, other: str) -> str:
     """SQL for a key of two columns, which no other two values share; null where either is null."""
     return f"length({one}) || ':' || {one} || {other}"
 

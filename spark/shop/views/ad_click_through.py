@@ -7,7 +7,7 @@ that nobody clicked is a row (``click_no`` 0) when its ten minutes are over.
 from datetime import timedelta
 
 from lockstep.definition import Event, Input, Keyed
-from lockstep.definition.joins import INSTANT, IntervalJoin, both
+from lockstep.definition.joins import INSTANT, IntervalJoin, composite_key
 from lockstep.definition.keyed import Row
 
 WITHIN = timedelta(minutes=10)
@@ -36,8 +36,8 @@ VIEW = Keyed(
     key=("impression_id", "click_no"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(
-        Input("impressions", both("ad_id", "user_id"), ("event_id", "ad_id", "user_id")),
-        Input("clicks", both("ad_id", "user_id"), ("event_id",)),
+        Input("impressions", composite_key("ad_id", "user_id"), ("event_id", "ad_id", "user_id")),
+        Input("clicks", composite_key("ad_id", "user_id"), ("event_id",)),
     ),
     process=JOIN.process,
     timer=JOIN.timer,

@@ -7,7 +7,7 @@ whose results nobody clicked is a row (``click_no`` 0, no position) when its hou
 from datetime import timedelta
 
 from lockstep.definition import Event, Input, Keyed
-from lockstep.definition.joins import INSTANT, IntervalJoin, both
+from lockstep.definition.joins import INSTANT, IntervalJoin, composite_key
 from lockstep.definition.keyed import Row
 
 WITHIN = timedelta(hours=1)
@@ -37,8 +37,8 @@ VIEW = Keyed(
     key=("search_id", "click_no"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(
-        Input("searches", both("session_id", "query"), ("event_id", "session_id", "query")),
-        Input("clicks", both("session_id", "query"), ("event_id", "position", "product_id")),
+        Input("searches", composite_key("session_id", "query"), ("event_id", "session_id", "query")),
+        Input("clicks", composite_key("session_id", "query"), ("event_id", "position", "product_id")),
     ),
     process=JOIN.process,
     timer=JOIN.timer,
