@@ -24,7 +24,7 @@ from lockstep import heartbeat, settings
 from lockstep.catalog import connect
 from lockstep.checkpoints import inspection, journal
 from lockstep.checkpoints.begin import begin
-from lockstep.checkpoints.journal import Witness
+from lockstep.checkpoints.journal import FileDigest
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
@@ -78,7 +78,7 @@ def start(spark: "SparkSession", config: "Settings", view: View) -> "StreamingQu
 
 
 @dataclass
-class Kept:
+class QueryHandle:
     """One view's query, and how often in a row it has failed; it is tried again after ever longer pauses."""
 
     view: View
@@ -88,7 +88,7 @@ class Kept:
     failures: int = 0
     retry_at: float = 0.0
     error: str | None = None
-    journal: Mapping[str, Witness] | None = None
+    journal: Mapping[str, FileDigest] | None = None
     state_rows: int | None = None
 
     def look(self, config: "Settings", now: float, generation: Generation) -> None:
@@ -126,7 +126,7 @@ class Kept:
         """Write the checkpoint's new files into its journal."""
         if self.running is not None and self.generation is not None:
             seen = journal.known(config, self.generation) if self.journal is None else self.journal
-            self.journal = journal.witness(config, self.generation, seen)
+            self.journal = journal.update(config, self.generation, seen)
 
     def count_state(self, spark: "SparkSession", config: "Settings") -> None:
         """Count the rows of the query's state, which its micro-batches do not track because that costs them time."""
@@ -160,7 +160,7 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
     """
     with ExitStack() as stack:
         kept = [
-            Kept(view, stack.enter_context(connect(config, "live", session_of(config, view))))
+            QueryHandle(view, stack.enter_context(connect(config, "live", session_of(config, view))))
             for view in chosen(config.views)
         ]
         own = stack.enter_context(connect(config, "live"))
@@ -188,7 +188,7 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
                 one.witness(config)
 
 
-def _round(config: "Settings", kept: list[Kept]) -> None:
+def _round(config: "Settings", kept: list[QueryHandle]) -> None:
     current = generations.all_current(config)
     for one in kept:
         one.look(config, time.monotonic(), current.get(one.view.name, Generation(one.view.name)))

@@ -37,7 +37,7 @@ Interval = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True)
-class Taken:
+class Intake:
     """What a run takes of one stream: silver's entry, and the ranges that gold has not seen."""
 
     stream: str
@@ -127,21 +127,21 @@ def bounded(view: View, done: ledger.Entry, start: datetime, end: datetime) -> I
     return start, until if view.upserts else min(end, until)
 
 
-def _take(settings: "Settings", view: View, done: ledger.Entry | None) -> list[Taken] | None:
+def _take(settings: "Settings", view: View, done: ledger.Entry | None) -> list[Intake] | None:
     taken = []
     for stream in view.streams:
         source = ledger.latest(settings, Tables.of(CONTRACTS[stream]).log)
         if source is None:
             return None
-        taken.append(Taken(stream, source, tuple(ledger.untaken(settings, source, done, 1 << 62))))
+        taken.append(Intake(stream, source, tuple(ledger.untaken(settings, source, done, 1 << 62))))
     return taken
 
 
-def _new(taken: Taken) -> str:
+def _new(taken: Intake) -> str:
     return to_where(taken.ranges, "_partition", "_offset")
 
 
-def _until(settings: "Settings", view: View, taken: list[Taken], done: ledger.Entry | None) -> datetime | None:
+def _until(settings: "Settings", view: View, taken: list[Intake], done: ledger.Entry | None) -> datetime | None:
     """The instant before which a keyed view is final at the new position; it never goes back."""
     if not isinstance(view, Keyed):
         return None

@@ -35,7 +35,7 @@ _KEPT_WHOLE = 64 << 10
 
 
 @dataclass(frozen=True)
-class Witness:
+class FileDigest:
     """What a file was: bytes, SHA-256 (hex), and its content where it is kept."""
 
     size: int
@@ -43,14 +43,14 @@ class Witness:
     body: bytes | None = None
 
     @classmethod
-    def of(cls, path: str, content: bytes) -> "Witness":
+    def of(cls, path: str, content: bytes) -> "FileDigest":
         """What a file is now."""
         small = path.startswith(("offsets/", "commits/")) or (number_of(path) is None and "/SSTs/" not in path)
         kept = content if small and len(content) <= _KEPT_WHOLE else None
         return cls(len(content), hashlib.sha256(content).hexdigest(), kept)
 
 
-def known(settings: "Settings", generation: "Generation") -> dict[str, Witness]:
+def known(settings: "Settings", generation: "Generation") -> dict[str, FileDigest]:
     """What the journal has of a generation's checkpoint, by path."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(SCHEMA)
@@ -58,10 +58,10 @@ def known(settings: "Settings", generation: "Generation") -> dict[str, Witness]:
             "SELECT path, size, sha256, body FROM checkpoint_files WHERE query = %s AND generation = %s",
             (generation.query, generation.number),
         )
-        return {path: Witness(size, sha256, body and bytes(body)) for path, size, sha256, body in cursor.fetchall()}
+        return {path: FileDigest(size, sha256, body and bytes(body)) for path, size, sha256, body in cursor.fetchall()}
 
 
-def witness(settings: "Settings", generation: "Generation", seen: Mapping[str, Witness]) -> dict[str, Witness]:
+def witness(settings: "Settings", generation: "Generation", seen: Mapping[str, FileDigest]) -> dict[str, FileDigest]:
     """Write down the files of done batches that are new since ``seen``, and forget those that Spark has removed since.
 
     A file that does not fit its own checksum is not written down, so that a verification finds it.
@@ -77,7 +77,7 @@ def witness(settings: "Settings", generation: "Generation", seen: Mapping[str, W
         if path not in seen:
             content = checkpoint.read(path)
             if fits(checkpoint, path, content):
-                new[path] = Witness.of(path, content)
+                new[path] = FileDigest.of(path, content)
     oldest = min((number_of(path) or 0 for path in done if path.startswith("offsets/")), default=0)
     gone = [
         p
@@ -97,7 +97,7 @@ def forget_before(settings: "Settings", generation: "Generation") -> None:
         )
 
 
-def _write(settings: "Settings", generation: "Generation", new: Mapping[str, Witness], gone: Iterable[str]) -> None:
+def _write(settings: "Settings", generation: "Generation", new: Mapping[str, FileDigest], gone: Iterable[str]) -> None:
     gone = list(gone)
     if not new and not gone:
         return

@@ -16,7 +16,7 @@ from lockstep import lake
 from lockstep.checkpoints import journal
 from lockstep.checkpoints.checksums import fits, hadoop_crc, snapshot
 from lockstep.checkpoints.errors import CheckpointBroken
-from lockstep.checkpoints.journal import Witness
+from lockstep.checkpoints.journal import FileDigest
 from lockstep.live.checkpoint import (
     Checkpoint,
     chain,
@@ -122,7 +122,7 @@ def _written(settings: "Settings", generation: "Generation") -> int | None:
 
 
 def problems(
-    checkpoint: Checkpoint, known: Mapping[str, Witness], written: int | None, retained: int = RETAINED
+    checkpoint: Checkpoint, known: Mapping[str, FileDigest], written: int | None, retained: int = RETAINED
 ) -> Iterator[Problem]:
     """Everything that is wrong with a checkpoint.
 
@@ -156,7 +156,7 @@ def problems(
 
 
 def _tip(
-    offsets: list[int], commits: list[int], known: Mapping[str, Witness], written: int | None
+    offsets: list[int], commits: list[int], known: Mapping[str, FileDigest], written: int | None
 ) -> Iterator[Problem]:
     """A log whose newest entry is gone looks whole; what came of the entry says that it was there."""
     newest = max(offsets, default=-1)
@@ -173,12 +173,12 @@ def _stays(path: str) -> bool:
     return number_of(path) is None and "/SSTs/" not in path and not path.endswith(".crc")
 
 
-def _missing(files: Mapping[str, int], known: Mapping[str, Witness], path: str) -> Iterator[Problem]:
+def _missing(files: Mapping[str, int], known: Mapping[str, FileDigest], path: str) -> Iterator[Problem]:
     if path not in files:
         yield Problem(path, "is missing", known[path].body if path in known else None)
 
 
-def _wrong(checkpoint: Checkpoint, path: str, known: Mapping[str, Witness], parse: Any = None) -> Iterator[Problem]:
+def _wrong(checkpoint: Checkpoint, path: str, known: Mapping[str, FileDigest], parse: Any = None) -> Iterator[Problem]:
     """What is wrong with a file that is there."""
     content, before = checkpoint.read(path), known.get(path)
     body = before.body if before else None
@@ -196,7 +196,7 @@ def _wrong(checkpoint: Checkpoint, path: str, known: Mapping[str, Witness], pars
 
 
 def _state(
-    checkpoint: Checkpoint, files: Mapping[str, int], known: Mapping[str, Witness], version: int
+    checkpoint: Checkpoint, files: Mapping[str, int], known: Mapping[str, FileDigest], version: int
 ) -> Iterator[Problem]:
     """What is wrong with the files that a restart loads the state from."""
     described = {}
@@ -221,7 +221,7 @@ def operators(files: Iterable[str]) -> list[int]:
     return sorted({int(found[1]) for path in files if (found := _OPERATOR.match(path))})
 
 
-def operator(checkpoint: Checkpoint, files: Iterable[str], known: Mapping[str, Witness], number: int) -> dict[str, Any]:
+def operator(checkpoint: Checkpoint, files: Iterable[str], known: Mapping[str, FileDigest], number: int) -> dict[str, Any]:
     """The newest description of a stateful operator; from the journal, where that has it."""
     mine = {
         path for path in [*files, *known] if path.startswith(f"state/{number}/_metadata/") and not path.endswith(".crc")
@@ -234,7 +234,7 @@ def operator(checkpoint: Checkpoint, files: Iterable[str], known: Mapping[str, W
 
 
 def _snapshot(
-    checkpoint: Checkpoint, files: Mapping[str, int], known: Mapping[str, Witness], path: str
+    checkpoint: Checkpoint, files: Mapping[str, int], known: Mapping[str, FileDigest], path: str
 ) -> Iterator[Problem]:
     try:
         described = snapshot(checkpoint.read(path))

@@ -47,7 +47,7 @@ def live_final(settings: "Settings", view: View) -> datetime | None:
 
 
 @dataclass(frozen=True)
-class Seen:
+class LiveSnapshot:
     """The live table at one of its versions, and what of the log its rows come from.
 
     Args:
@@ -64,7 +64,7 @@ class Seen:
     changed_at: datetime
 
 
-def live_within(settings: "Settings", view: View, done: ledger.Entry) -> Seen | None:
+def live_within(settings: "Settings", view: View, done: ledger.Entry) -> LiveSnapshot | None:
     """The newest version of the live table that knows of nothing beyond an entry of gold; None while there is none.
 
     Micro-batches say in their commits where they ended. What others did to the table since then is taken for a part of it.
@@ -80,7 +80,7 @@ def live_within(settings: "Settings", view: View, done: ledger.Entry) -> Seen | 
         position = {t: {int(p): end for p, end in ends.items()} for t, ends in commit.record["position"].items()}
         if _holds(done, position):
             moment = datetime.fromtimestamp(commit.record["watermark"] / 1000, UTC) - view.limit
-            return Seen(newest.version, _at(newest), position, max(moment, BEGINNING), _at(commit))
+            return LiveSnapshot(newest.version, _at(newest), position, max(moment, BEGINNING), _at(commit))
         newest = None
     return None
 

@@ -1,5 +1,5 @@
 """Housekeeping: archive the ledgers, compact small files, remove what nobody can need any more."""
 
-from lockstep.maintain.run import Kept, maintain
+from lockstep.maintain.run import MaintenanceResult, maintain
 
-__all__ = ["Kept", "maintain"]
+__all__ = ["MaintenanceResult", "maintain"]

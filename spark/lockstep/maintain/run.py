@@ -25,7 +25,7 @@ SMALL_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
-class Kept:
+class MaintenanceResult:
     """What was done to one table: files before and after compaction, and whether old files were removed."""
 
     table: str
@@ -33,7 +33,7 @@ class Kept:
     files_after: int
 
 
-def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> list[Kept]:
+def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> list[MaintenanceResult]:
     """Archive the ledgers of the tables, then compact and vacuum each under its lease.
 
     Nothing younger than ``retain_hours`` is removed: until then a reader, an as-of query or a replay's undo may use any version.
@@ -44,7 +44,7 @@ def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run
     names = [name for name in tables if not name.startswith("shadow.")]
     archive(spark, settings, names, run_id)
     for name in names:
-        integrity.witness(settings, name)
+        integrity.record_digests(settings, name)
     tidy(settings)
     trim_logs(settings.home / "airflow" / "logs", settings.retain_hours)
     ours = [name for name in names if name.partition(".")[0] not in NOT_OURS and name not in replayed]
@@ -64,14 +64,14 @@ def trim_logs(directory: Path, hours: int) -> int:
     return len(old)
 
 
-def _maintain(spark: "SparkSession", settings: "Settings", table: str, run_id: str) -> Kept:
+def _maintain(spark: "SparkSession", settings: "Settings", table: str, run_id: str) -> MaintenanceResult:
     where = f"delta.`{lake.path(settings, table)}`"
     with lease(settings, table, run_id):
         before = _files(spark, where)
         if before[0] >= SMALL_FILES and before[1] / before[0] < SMALL_BYTES:
             spark.sql(f"OPTIMIZE {where}")
         spark.sql(f"VACUUM {where} RETAIN {settings.retain_hours} HOURS")
-        return Kept(table, before[0], _files(spark, where)[0])
+        return MaintenanceResult(table, before[0], _files(spark, where)[0])
 
 
 def _files(spark: "SparkSession", where: str) -> tuple[int, int]:

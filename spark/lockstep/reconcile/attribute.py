@@ -21,7 +21,7 @@ from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.version import definition_version
 from lockstep.definition.view import BEGINNING
 from lockstep.ledger.ranges import Range, to_where
-from lockstep.live.frontier import Seen
+from lockstep.live.frontier import LiveSnapshot
 from lockstep.reconcile import causes
 from lockstep.reconcile.causes import Difference, Writers
 from lockstep.reconcile.compare import by_key, values_of, window_of
@@ -55,7 +55,7 @@ class Case:
     live: "DataFrame"
     batch: "DataFrame"
     done: ledger.Entry
-    seen: Seen
+    seen: LiveSnapshot
 
     @property
     def until(self) -> datetime:

@@ -13,7 +13,7 @@ from lockstep.control.leases import lease
 from lockstep.definition import Keyed, View
 from lockstep.definition.tables import gold_of, live_of
 from lockstep.definition.view import BEGINNING
-from lockstep.live.frontier import Seen, batch_final, live_final, live_place, live_position, live_within
+from lockstep.live.frontier import LiveSnapshot, batch_final, live_final, live_place, live_position, live_within
 from lockstep.reconcile import causes, notify
 from lockstep.reconcile.attribute import Case, attribute, describe
 from lockstep.reconcile.causes import Difference
@@ -53,14 +53,14 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Ground:
+class ComparisonInput:
     """What is compared: the rows of both layers that lie before ``until`` (UTC), and what of the log they come from."""
 
     until: datetime
     live: "DataFrame"
     batch: "DataFrame"
     done: ledger.Entry
-    seen: Seen
+    seen: LiveSnapshot
 
 
 def reconcile(
@@ -87,7 +87,7 @@ def _widen(spark: "SparkSession") -> None:
         spark.sql(f"ALTER TABLE {TABLE} ADD COLUMNS ({', '.join(missing)})")
 
 
-def _ground(spark: "SparkSession", settings: "Settings", view: View) -> Ground | None:
+def _comparison_input(spark: "SparkSession", settings: "Settings", view: View) -> ComparisonInput | None:
     """What of the view both layers have closed; None while that is nothing.
 
     An upserted view has no closed rows: live is taken as it was when it knew no more of the log than gold.
@@ -103,7 +103,7 @@ def _ground(spark: "SparkSession", settings: "Settings", view: View) -> Ground |
         live = lake.read(spark, settings, live_of(view), seen.version)
         # A new entry may have come between the two looks at the log.
         batch = lake.read(spark, settings, gold_of(view), max(newest.version, done.version))
-        return Ground(max(seen.at, datetime.fromtimestamp(newest.timestamp / 1000, UTC)), live, batch, done, seen)
+        return ComparisonInput(max(seen.at, datetime.fromtimestamp(newest.timestamp / 1000, UTC)), live, batch, done, seen)
     # Positions first, rows later: what arrives in between cannot touch a window that is closed at these positions.
     place = live_place(settings, view)
     position = {topic: live_position(place, topic) for topic in (CONTRACTS[s].topic for s in view.streams)}
@@ -112,9 +112,9 @@ def _ground(spark: "SparkSession", settings: "Settings", view: View) -> Ground |
     if len(known) < len(passed):
         return None
     now = datetime.now(UTC)
-    seen = Seen(0, now, position, known[0], now)
+    seen = LiveSnapshot(0, now, position, known[0], now)
     live, batch = (lake.read(spark, settings, table) for table in (live_of(view), gold_of(view)))
-    return Ground(min(known), live, batch, done, seen)
+    return ComparisonInput(min(known), live, batch, done, seen)
 
 
 def _upserts(view: View) -> bool:
@@ -135,7 +135,7 @@ def _reconcile(
     before = last(settings, view)
     compared = datetime.fromisoformat(before["until"]) if before else BEGINNING
     since = min(compared, again_since or compared)
-    ground = _ground(spark, settings, view)
+    ground = _comparison_input(spark, settings, view)
     if ground is None or ground.until <= since:
         return Report(view.name, "equal", ground.until if ground else None, 0, 0)
     closed = _closed(view, since, ground.until)
@@ -192,7 +192,7 @@ def _attributed(
     spark: "SparkSession",
     settings: "Settings",
     view: View,
-    ground: Ground,
+    ground: ComparisonInput,
     extent: Mapping[str, Any],
     live: "DataFrame",
     batch: "DataFrame",

@@ -15,7 +15,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 from lockstep.errors import LockstepError
 
 
-class NotShown(LockstepError):
+class DemoFailed(LockstepError):
     """A demonstration has not come to what it was to show."""
 
 
@@ -62,7 +62,7 @@ class Children:
         """Wait for it.
 
         Raises:
-            NotShown: it has not come within that time.
+            DemoFailed: it has not come within that time.
         """
         patiently = Retrying(
             stop=stop_after_delay(seconds), wait=wait_fixed(0.05), retry=retry_if_result(lambda yes: not yes)
@@ -70,14 +70,14 @@ class Children:
 
         def now() -> bool:
             if ended := [name for name, child in self._running.items() if child.poll() is not None]:
-                raise NotShown(f"{', '.join(ended)} ended by itself before this came: {what}. See its words above.")
+                raise DemoFailed(f"{', '.join(ended)} ended by itself before this came: {what}. See its words above.")
             return shown()
 
         try:
             patiently(now)
         except RetryError as error:
             last = "\n".join(map(str, self.told[-5:]))
-            raise NotShown(
+            raise DemoFailed(
                 f"waited {seconds:g} s for this, and it did not come: {what}. The last words:\n{last}"
             ) from error
 

@@ -17,7 +17,7 @@ COMMIT_EVERY = 7
 
 
 @dataclass(frozen=True)
-class Shown:
+class DemoResult:
     """What was seen.
 
     Args:
@@ -37,11 +37,11 @@ class Shown:
     resumed: dict[int, tuple[int, int]]
 
 
-def demonstrate(settings: "Settings", say: Callable[[str], None]) -> Shown:
+def demonstrate(settings: "Settings", say: Callable[[str], None]) -> DemoResult:
     """Run it on a topic and groups of its own, in about 20 seconds.
 
     Raises:
-        NotShown: something did not come in its time.
+        DemoFailed: something did not come in its time.
     """
     tag = uuid.uuid4().hex[:8]
     billing, dashboard = f"billing-{tag}", f"dashboard-{tag}"
@@ -75,7 +75,7 @@ def demonstrate(settings: "Settings", say: Callable[[str], None]) -> Shown:
         say(f"Take-over: anna was killed; bert went on at (offset, anna's last commit) by partition: {resumed};")
         say(f"  {repeated} events that anna had handled and not committed were handled again.")
         lost = sum(len(_all(n) - _handled(members, "anna", n) - _handled(members, "bert", n)) for n in (1, 2, 3))
-    return Shown(sent, fan_out, balanced, repeated, lost, resumed)
+    return DemoResult(sent, fan_out, balanced, repeated, lost, resumed)
 
 
 def events(number: int) -> Iterator[dict[str, Any]]:

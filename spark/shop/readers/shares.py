@@ -17,7 +17,7 @@ TASKS = ["plain"] * 10 + ["again", "poison"] + ["plain"] * 10 + ["hang"] + ["pla
 
 
 @dataclass(frozen=True)
-class Shown:
+class DemoResult:
     """What was seen.
 
     Args:
@@ -36,11 +36,11 @@ class Shown:
     seconds: float
 
 
-def demonstrate(settings: "Settings", say: Callable[[str], None]) -> Shown:
+def demonstrate(settings: "Settings", say: Callable[[str], None]) -> DemoResult:
     """Run it on a topic and a group of its own, in 10 to 30 seconds.
 
     Raises:
-        NotShown: something did not come in its time.
+        DemoFailed: something did not come in its time.
     """
     with own_topic(settings, 1) as topic, Children("shop.readers.share") as workers:
         prepare_group(settings, topic)
@@ -58,7 +58,7 @@ def demonstrate(settings: "Settings", say: Callable[[str], None]) -> Shown:
         )
         seconds = time.monotonic() - killed_at
         told = [line for line in workers.told if "n" in line]
-    shown = Shown(
+    shown = DemoResult(
         done=dict(Counter(line["n"] for line in told if line["event"] == "accept")),
         shared=dict(Counter(line["worker"] for line in told)),
         deliveries={kind: max(line["deliveries"] for line in told if line["task"] == kind) for kind in TASKS},
@@ -77,7 +77,7 @@ def tasks() -> Iterator[dict[str, Any]]:
         yield {"user_id": 0, "n": n, "task": task}
 
 
-def sentences(shown: Shown) -> Iterator[str]:
+def sentences(shown: DemoResult) -> Iterator[str]:
     """What was seen, in words."""
     yield f"One partition, two workers: {shown.shared} tasks were handed out. A consumer group would leave one of them idle."
     yield f"Handed out so often: {shown.deliveries}. `again` was released once; `poison` was rejected, and is gone for good."

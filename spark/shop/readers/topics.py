@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Producer
 
 from lockstep.kafka_clients import KEPT, admin, confluent_config, create_topics
-from shop.readers.children import NotShown
+from shop.readers.children import DemoFailed
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -39,7 +39,7 @@ def send(
         how many were acknowledged.
 
     Raises:
-        NotShown: not all were.
+        DemoFailed: not all were.
     """
     own = {"acks": "all", "enable.idempotence": True, "log_level": 0} | (
         {"batch.num.messages": 1} if one_by_one else {}
@@ -51,5 +51,5 @@ def send(
         producer.produce(topic, key=str(user), value=json.dumps(dict(event)), partition=user % partitions)
         sent += 1
     if left := producer.flush(30):
-        raise NotShown(f"{left} of {sent} events were not taken by {settings.kafka} within 30 s")
+        raise DemoFailed(f"{left} of {sent} events were not taken by {settings.kafka} within 30 s")
     return sent

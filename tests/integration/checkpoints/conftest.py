@@ -35,7 +35,7 @@ def followed(settings: Settings, view: View) -> Callable[..., AbstractContextMan
             finally:
                 running.stop()
         generation = generations.get(settings, view.name)
-        journal.witness(settings, generation, journal.known(settings, generation))
+        journal.update(settings, generation, journal.known(settings, generation))
 
     return follow
 

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from tests.support.checkpoints import write
 
-from lockstep.checkpoints.journal import Witness
+from lockstep.checkpoints.journal import FileDigest
 from lockstep.checkpoints.verify import problems, put_back
 from lockstep.live.checkpoint import Checkpoint, number_of
 
 
-def journal_of(root: Path) -> dict[str, Witness]:
+def journal_of(root: Path) -> dict[str, FileDigest]:
     checkpoint = Checkpoint(str(root))
-    return {path: Witness.of(path, checkpoint.read(path)) for path in checkpoint.files() if not path.endswith(".crc")}
+    return {path: FileDigest.of(path, checkpoint.read(path)) for path in checkpoint.files() if not path.endswith(".crc")}
 
 
-def found(root: Path, known: dict[str, Witness] | None = None, written: int | None = None) -> dict[str, bool]:
+def found(root: Path, known: dict[str, FileDigest] | None = None, written: int | None = None) -> dict[str, bool]:
     """The broken files, and whether each can be put back."""
     return {p.path: p.body is not None for p in problems(Checkpoint(str(root)), known or {}, written)}
 

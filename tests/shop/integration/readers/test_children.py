@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from shop.readers.children import Children, NotShown
+from shop.readers.children import Children, DemoFailed
 
 
 def test_a_reader_ends_when_the_process_that_started_it_is_gone():
@@ -16,6 +16,6 @@ def test_a_reader_ends_when_the_process_that_started_it_is_gone():
 
 
 def test_a_reader_that_ends_by_itself_is_told_at_once():
-    with Children("keyword") as children, pytest.raises(NotShown, match="first ended by itself"):
+    with Children("keyword") as children, pytest.raises(DemoFailed, match="first ended by itself"):
         children.start("first")
         children.until(lambda: False, "anything", seconds=30)
