@@ -61,7 +61,7 @@ def known(settings: "Settings", generation: "Generation") -> dict[str, FileDiges
         return {path: FileDigest(size, sha256, body and bytes(body)) for path, size, sha256, body in cursor.fetchall()}
 
 
-def witness(settings: "Settings", generation: "Generation", seen: Mapping[str, FileDigest]) -> dict[str, FileDigest]:
+def update(settings: "Settings", generation: "Generation", seen: Mapping[str, FileDigest]) -> dict[str, FileDigest]:
     """Write down the files of done batches that are new since ``seen``, and forget those that Spark has removed since.
 
     A file that does not fit its own checksum is not written down, so that a verification finds it.

@@ -49,11 +49,11 @@ def examine(settings: "Settings", table: str) -> list[str]:
     """The table's problems; where it has none, its new commits are written down as whole."""
     found = problems(settings, table)
     if not found:
-        witness(settings, table)
+        record_digests(settings, table)
     return found
 
 
-def witness(settings: "Settings", table: str) -> int:
+def record_digests(settings: "Settings", table: str) -> int:
     """Write down what the table's commits are, as far as they are whole and new; return how many that were."""
     files, known = _Files(f"{lake.path(settings, table)}/_delta_log"), _digests(settings, table)
     new = {v: text for v in files.versions if v not in known and not list(_commit(files, v, text := files.commit(v)))}

@@ -13,7 +13,7 @@ from tests.shop.oracles.windows import gathered
 SIZE, SLIDE = timedelta(hours=1), timedelta(minutes=5)
 
 
-def topic_offsets() -> list[int]:
+def bounds() -> list[int]:
     """The lower bounds of all buckets: one each up to 32, then sixteen between a power of two and the next."""
     found = list(range(32))
     width = 2

@@ -64,7 +64,7 @@ BAD = {
         "set the input's time to _committed_at",
     ),
     "a timer at which nothing happens": (
-        replace(KEYED, on_timer=type(KEYED).__dataclass_fields__["expire"].default),
+        replace(KEYED, on_timer=type(KEYED).__dataclass_fields__["on_timer"].default),
         "give on_timer too",
     ),
     "it depends on nothing": (replace(KEYED, lookback=timedelta(0)), "set lookback above zero"),

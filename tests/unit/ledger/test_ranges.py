@@ -16,7 +16,7 @@ def topic_offsets(spans: dict[int, tuple[int, int]], topic_id: str = "id-1") -> 
 
 @given(logs, st.integers(1, 3000))
 def test_a_backlog_drains_in_steps_that_join_without_gap_or_overlap(spans, limit):
-    log, done = bounds(spans), []
+    log, done = topic_offsets(spans), []
     for _ in range(sum(held for _, held in spans.values()) // limit + 2):
         step = plan(done, log, limit)
         assert size(step) <= limit
@@ -31,37 +31,37 @@ def test_a_backlog_drains_in_steps_that_join_without_gap_or_overlap(spans, limit
 @given(logs, st.integers(1, 3000))
 def test_a_step_uses_its_whole_allowance_while_there_is_a_backlog(spans, limit):
     held = sum(held for _, held in spans.values())
-    assert size(plan([], bounds(spans), limit)) == min(held, limit)
+    assert size(plan([], topic_offsets(spans), limit)) == min(held, limit)
 
 
 def test_a_run_that_failed_after_offset_100_starts_at_101():
     done = [Range("orders", "id-1", 0, 0, 101)]
-    assert plan(done, bounds({0: (0, 150)}), 1000) == [Range("orders", "id-1", 0, 101, 150)]
+    assert plan(done, topic_offsets({0: (0, 150)}), 1000) == [Range("orders", "id-1", 0, 101, 150)]
 
 
 def test_a_partition_added_midway_is_read_from_its_beginning():
     done = [Range("orders", "id-1", 0, 0, 10)]
-    assert plan(done, bounds({0: (0, 10), 1: (0, 7)}), 1000)[1] == Range("orders", "id-1", 1, 0, 7)
+    assert plan(done, topic_offsets({0: (0, 10), 1: (0, 7)}), 1000)[1] == Range("orders", "id-1", 1, 0, 7)
 
 
 def test_retention_that_overtook_the_ledger_stops_with_the_exact_gap():
     with pytest.raises(DataLoss, match=r"orders-0: offsets \[10, 25\) are gone"):
-        plan([Range("orders", "id-1", 0, 0, 10)], bounds({0: (25, 5)}), 1000)
+        plan([Range("orders", "id-1", 0, 0, 10)], topic_offsets({0: (25, 5)}), 1000)
 
 
 def test_a_log_that_ends_before_the_ledger_stops():
     with pytest.raises(DataLoss, match=r"the broker lost offsets \[4, 10\)"):
-        plan([Range("orders", "id-1", 0, 0, 10)], bounds({0: (0, 4)}), 1000)
+        plan([Range("orders", "id-1", 0, 0, 10)], topic_offsets({0: (0, 4)}), 1000)
 
 
 def test_a_partition_that_vanished_stops():
     with pytest.raises(DataLoss, match="no such partition"):
-        plan([Range("orders", "id-1", 5, 0, 10)], bounds({0: (0, 4)}), 1000)
+        plan([Range("orders", "id-1", 5, 0, 10)], topic_offsets({0: (0, 4)}), 1000)
 
 
 def test_a_recreated_topic_stops_even_when_its_offsets_fit():
     with pytest.raises(TopicRecreated, match=r"id id-1.*id id-2"):
-        plan([Range("orders", "id-1", 0, 0, 10)], bounds({0: (0, 20)}, "id-2"), 1000)
+        plan([Range("orders", "id-1", 0, 0, 10)], topic_offsets({0: (0, 20)}, "id-2"), 1000)
 
 
 def test_a_range_that_runs_backwards_cannot_be_made():
@@ -90,10 +90,10 @@ def test_a_predicate_selects_the_rows_of_the_ranges_and_nothing_else():
 
 def test_a_gap_is_exactly_what_retention_took_and_nothing_else_can_be_signed_for():
     done = [Range("orders", "id-1", 0, 0, 10), Range("orders", "id-1", 1, 0, 10)]
-    lost = gaps(done, bounds({0: (25, 5), 1: (3, 20)}))
+    lost = gaps(done, topic_offsets({0: (25, 5), 1: (3, 20)}))
     assert lost == [Range("orders", "id-1", 0, 10, 25), Range("orders", "id-1", 1, 10, 10)]
-    assert size(plan(lost, bounds({0: (25, 5), 1: (3, 20)}), 1000)) == 5 + 13
+    assert size(plan(lost, topic_offsets({0: (25, 5), 1: (3, 20)}), 1000)) == 5 + 13
     with pytest.raises(TopicRecreated):
-        gaps(done, bounds({0: (25, 5), 1: (3, 20)}, "id-2"))
+        gaps(done, topic_offsets({0: (25, 5), 1: (3, 20)}, "id-2"))
     with pytest.raises(DataLoss):
-        gaps(done, bounds({0: (0, 5), 1: (0, 20)}))
+        gaps(done, topic_offsets({0: (0, 5), 1: (0, 20)}))
