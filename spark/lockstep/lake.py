@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow import fs
 
+from lockstep.definition.columns import Columns, ddl
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -72,7 +74,7 @@ def create(
     spark: "SparkSession",
     settings: "Settings",
     table: str,
-    columns: str,
+    columns: Columns,
     partitioned_by: str = "",
     properties: Mapping[str, str] | None = None,
 ) -> None:
@@ -80,7 +82,7 @@ def create(
     layout = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
     pairs = ", ".join(f"'{key}' = '{value}'" for key, value in (properties or {}).items())
     spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING delta {layout} LOCATION '{path(settings, table)}'"
+        f"CREATE TABLE IF NOT EXISTS {table} ({ddl(columns)}) USING delta {layout} LOCATION '{path(settings, table)}'"
         + (f" TBLPROPERTIES ({pairs})" if pairs else "")
     )
 

@@ -73,7 +73,7 @@ def adopt_or_start(spark: "SparkSession", config: "Settings", view: View) -> "St
 
 def start(spark: "SparkSession", config: "Settings", view: View) -> "StreamingQuery":
     """Start the view's query, if it may start: see :func:`lockstep.checkpoints.begin.begin`."""
-    generation = begin(spark, config, view, query.live_columns(view))
+    generation = begin(spark, config, view)
     return query.start(spark, config, view, generation)
 
 

@@ -1,11 +1,13 @@
 """What a view says over silver, for an interval of time. Pure."""
 
 from datetime import UTC, datetime, timedelta
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from lockstep.definition import Keyed, View, Windowed
+from lockstep.definition.columns import ddl
 from lockstep.definition.events import event, events
 from lockstep.definition.keyed import advance, final
 
@@ -18,11 +20,6 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def gold_columns(view: View) -> str:
-    """The columns of the view's tables, as Spark DDL: a keyed view's rows also say at which instant they were found."""
-    return f"at TIMESTAMP, {view.columns}" if isinstance(view, Keyed) else view.columns
-
-
 def result(
     view: View, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime, only: "DataFrame | None" = None
 ) -> "DataFrame":
@@ -32,24 +29,30 @@ def result(
         silver: the log of each of the view's streams.
         only: of a keyed view, the machines (``_key``) whose rows are wanted; None: all.
     """
-    rows = _keyed(view, silver, low, high, only) if isinstance(view, Keyed) else _windowed(view, silver, low, high)
-    return rows.where(interval(view, low, high))
+    return _rows(view, silver, low, high, only).where(view.interval(low, high))
 
 
-def interval(view: View, low: datetime, high: datetime) -> str:
-    """A SQL predicate on a view's output: what :func:`result` gives, and replaces. An upserted view is always whole."""
-    if isinstance(view, Keyed) and view.upserts:
-        return "true"
-    column = "at" if isinstance(view, Keyed) else "window_start"
-    return f"{column} >= '{_literal(low)}' AND {column} < '{_literal(high)}'"
+@singledispatch
+def _rows(
+    view: View, _silver: "Mapping[str, DataFrame]", _low: datetime, _high: datetime, _only: "DataFrame | None"
+) -> "DataFrame":
+    raise TypeError(f"{view.name} is a {type(view).__name__}, which no layer can run")
 
 
-def _windowed(view: Windowed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
+@_rows.register(Windowed)
+def _windowed(
+    view: Windowed,
+    silver: "Mapping[str, DataFrame]",
+    low: datetime,
+    high: datetime,
+    only: "DataFrame | None",  # noqa: ARG001
+) -> "DataFrame":
     time = F.col(view.event_time)
     rows = silver[view.input].where(view.on_time).where((time >= F.lit(low)) & (time < F.lit(high + view.size)))
     return view.transform(rows)
 
 
+@_rows.register(Keyed)
 def _keyed(
     view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime, only: "DataFrame | None"
 ) -> "DataFrame":
@@ -59,7 +62,7 @@ def _keyed(
     if view.lookback is not None:
         rows = rows.where(F.col("_change") | (F.col("_time") >= _micros(low - view.lookback)))
     spark = rows.sparkSession
-    columns = spark.createDataFrame([], gold_columns(view)).schema
+    columns = spark.createDataFrame([], ddl(view.output_columns)).schema
     return rows.groupBy("_key").applyInArrow(_machine(view, high, columns), columns)
 
 
@@ -81,7 +84,3 @@ def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table]
 
 def _micros(instant: datetime) -> int:
     return (instant.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
-
-
-def _literal(instant: datetime) -> str:
-    return instant.strftime("%Y-%m-%d %H:%M:%S.%f")

@@ -12,14 +12,14 @@ from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
 from lockstep.batch import late
-from lockstep.batch.compute import gold_columns, interval, result
+from lockstep.batch.compute import result
 from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
-from lockstep.definition import Keyed, View, Windowed
+from lockstep.definition import View
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.trial import ensure
 from lockstep.definition.version import definition_version
-from lockstep.definition.view import BEGINNING
+from lockstep.definition.view import BEGINNING, Interval
 from lockstep.ledger.event_time import reached
 from lockstep.ledger.ranges import Range, ends, size, to_where
 from lockstep.version import code_version
@@ -33,7 +33,6 @@ PROPERTIES = {
     "delta.setTransactionRetentionDuration": "interval 400 days",
     "delta.logRetentionDuration": "interval 400 days",
 }
-Interval = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
             with lease(settings, late.CATALOG, run_id):
                 late.define(spark, view)
         if done is None:
-            lake.create(spark, settings, table, gold_columns(view), properties=PROPERTIES)
+            lake.create(spark, settings, table, view.output_columns, properties=PROPERTIES)
         silver = {one.stream: lake.read(spark, settings, one.source.table, one.source.version) for one in taken}
         new = summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken})
         until = _until(settings, view, taken, done)
@@ -119,12 +118,8 @@ def covered(spark: "SparkSession", settings: "Settings", stream: str, done: ledg
 
 def bounded(view: View, done: ledger.Entry, start: datetime, end: datetime) -> Interval:
     """The interval as far as gold is final: a keyed view has no rows from its ``until`` on."""
-    start, end = start.astimezone(UTC), end.astimezone(UTC)
-    if not isinstance(view, Keyed):
-        return start, end
     until = datetime.fromisoformat(done.until) if done.until else BEGINNING
-    # An upserted view is recomputed as a whole, so it must not end before what it has.
-    return start, until if view.upserts else min(end, until)
+    return view.bounded(start.astimezone(UTC), end.astimezone(UTC), until)
 
 
 def _take(settings: "Settings", view: View, done: ledger.Entry | None) -> list[Intake] | None:
@@ -143,7 +138,7 @@ def _new(taken: Intake) -> str:
 
 def _until(settings: "Settings", view: View, taken: list[Intake], done: ledger.Entry | None) -> datetime | None:
     """The instant before which a keyed view is final at the new position; it never goes back."""
-    if not isinstance(view, Keyed):
+    if not view.keeps_until:
         return None
     before = datetime.fromisoformat(done.until) if done and done.until else BEGINNING
     events = [one for one in taken if CONTRACTS[one.stream].kind == "events"]
@@ -154,8 +149,8 @@ def _until(settings: "Settings", view: View, taken: list[Intake], done: ledger.E
 
 
 def _touched(view: View, new: dict[str, Any], done: ledger.Entry | None, until: datetime | None) -> Interval | None:
-    if isinstance(view, Windowed):
-        return view.windows_of(new["first"], new["last"]) if new["first"] else None
+    if not view.keeps_until:
+        return view.touched_by(new["first"], new["last"]) if new["first"] else None
     low = datetime.fromisoformat(done.until) if done and done.until else BEGINNING
     until = until or BEGINNING
     return (low, until) if low < until or view.upserts else None
@@ -199,4 +194,4 @@ def _replace(
         nothing = result(view, {name: rows.where("false") for name, rows in silver.items()}, BEGINNING, BEGINNING)
         lake.append(nothing, settings, table, txn, record)
         return
-    lake.replace(result(view, silver, *span), settings, table, interval(view, *span), txn, record)
+    lake.replace(result(view, silver, *span), settings, table, view.interval(*span), txn, record)

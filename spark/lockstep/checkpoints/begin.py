@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake
 from lockstep.checkpoints import compatible, savepoints, verify
+from lockstep.definition.columns import ddl
 from lockstep.definition.trial import ensure
 from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.lake import Txn
@@ -26,11 +27,8 @@ FIRST_OFFSET = -2
 log = logging.getLogger("lockstep.checkpoints")
 
 
-def begin(spark: "SparkSession", settings: "Settings", view: "View", columns: str) -> "Generation":
+def begin(spark: "SparkSession", settings: "Settings", view: "View") -> "Generation":
     """Let the view's query start, and say from which generation; running it twice changes nothing.
-
-    Args:
-        columns: of the live table, as Spark DDL.
 
     Raises:
         LeaseHeld: the query runs already.
@@ -48,7 +46,7 @@ def begin(spark: "SparkSession", settings: "Settings", view: "View", columns: st
     for problem in verify.ready(settings, generation):
         log.warning("%s: %s: put back from the journal", view.name, problem)
     if generation.number > 1 and "metadata" not in Checkpoint(generation.location(settings)).files():
-        _prepare(spark, settings, view, columns, generation)
+        _prepare(spark, settings, view, generation)
         generation = replace(generation, starts=_of_all_partitions(settings, generation.starts))
     if changed:
         compatible.check(spark, settings, view)
@@ -62,7 +60,7 @@ def _of_all_partitions(settings: "Settings", starts: Starts) -> "dict[str, dict[
     return {t: {p: starts[t].get(p, FIRST_OFFSET) for p in bounds.partitions} for t, bounds in held.items()}
 
 
-def _prepare(spark: "SparkSession", settings: "Settings", view: "View", columns: str, generation: "Generation") -> None:
+def _prepare(spark: "SparkSession", settings: "Settings", view: "View", generation: "Generation") -> None:
     """Give the live table the rows that the generation goes on from, and the checkpoint its savepoint."""
     log.info("%s: generation %d begins: %s", view.name, generation.number, generation.why)
     record = {"writer": "generation", "generation": generation.number, "why": generation.why, "by": generation.by}
@@ -73,7 +71,7 @@ def _prepare(spark: "SparkSession", settings: "Settings", view: "View", columns:
         lake.overwrite(rows, settings, generation.table, txn, record)
         savepoints.unpack(settings, generation.savepoint, generation.location(settings))
     elif lake.exists(settings, generation.table):
-        nothing = spark.createDataFrame([], columns)
+        nothing = spark.createDataFrame([], ddl(view.live_columns))
         if generation.since:
             lake.replace(nothing, settings, generation.table, generation.written(view), txn, record)
         else:

@@ -18,9 +18,10 @@ from lockstep import lake
 from lockstep.checkpoints import inspection
 from lockstep.checkpoints.errors import CheckpointIncompatible, Refused
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.columns import ddl
 from lockstep.definition.version import definition_version
 from lockstep.ingest.offsets import offsets_of_topics
-from lockstep.live import generations
+from lockstep.live import generations, query
 from lockstep.live.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -97,12 +98,10 @@ def differences(spark: "SparkSession", settings: "Settings", location: str, view
 
 
 def _columns_differ(spark: "SparkSession", settings: "Settings", view: "View", table: str) -> list[str]:
-    from lockstep.live.query import live_columns
-
     if not lake.exists(settings, table):
         return []
     holds = _columns(lake.read(spark, settings, table))
-    gives = _columns(spark.createDataFrame([], live_columns(view)))
+    gives = _columns(spark.createDataFrame([], ddl(view.live_columns)))
     return [] if holds == gives else [f"its rows have the columns {gives}, but {table} has {holds}"]
 
 
@@ -111,14 +110,12 @@ def _columns(frame: "DataFrame") -> str:
 
 
 def _run_a_batch(spark: "SparkSession", settings: "Settings", view: "View", scratch: str) -> None:
-    from lockstep.live.query import rows
-
     topics = [CONTRACTS[stream].topic for stream in view.streams]
     held = offsets_of_topics(settings, topics)
     newest = {t: {p: max(first, last - 1) for p, (first, last) in b.partitions.items()} for t, b in held.items()}
     if not any(last > newest[t][p] for t, b in held.items() for p, (_, last) in b.partitions.items()):
         raise Refused(f"{', '.join(topics)} hold no record, so {view.name} cannot be tried: produce one first.")
-    writer = rows(spark, settings, view, newest).writeStream.format("noop").outputMode("update")
+    writer = query.rows(spark, settings, view, newest).writeStream.format("noop").outputMode("update")
     running = writer.option("checkpointLocation", scratch).trigger(processingTime="1 second").start()
     try:
         if not _until_planned(running, Checkpoint(scratch)):
@@ -220,8 +217,6 @@ def _stores(number: int, was: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 def fingerprint(settings: "Settings", view: "View") -> str:
     """Which query a view is: its definition, how it is built into a query, and how many partitions it reads."""
-    from lockstep.live import query
-
     topics = [CONTRACTS[stream].topic for stream in view.streams]
     held = {topic: len(bounds.partitions) for topic, bounds in offsets_of_topics(settings, topics).items()}
     digest = hashlib.sha256(json.dumps([definition_version(view), sorted(held.items())]).encode())

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kafka import TopicPartition
@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 from lockstep import lake, ledger
 from lockstep.checkpoints.errors import Refused
 from lockstep.contracts import CONTRACTS
-from lockstep.definition import Keyed, View, Windowed
+from lockstep.definition import View
 from lockstep.definition.tables import Tables
+from lockstep.definition.view import MICROSECOND
 from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.kafka_clients import consumer
 from lockstep.live import generations
@@ -73,7 +74,7 @@ def plan(spark: "SparkSession", settings: "Settings", view: View, to: str) -> Re
     if _OFFSETS.match(to):
         starts = _offsets(view, bounds, topics, to)
         return _checked(settings, view, starts, _boundary(view, _newest_below(spark, settings, view, starts)))
-    since = _first_row(view, _time(to))
+    since = view.first_row_at(_time(to))
     return _checked(settings, view, _starts_at(settings, view, bounds, since), since)
 
 
@@ -120,13 +121,12 @@ def _offsets(view: View, bounds: "Mapping[str, TopicOffsets]", topics: list[str]
 
 def _starts_at(settings: "Settings", view: View, bounds: "Mapping[str, TopicOffsets]", since: datetime) -> Starts:
     """The offsets from which on lie all events of the rows from ``since`` on, by the brokers' time index."""
-    memory = view.lookback or timedelta(0) if isinstance(view, Keyed) else timedelta(0)
     starts: dict[str, dict[int, int]] = {}
     with closing(consumer(settings)) as reader:
         for stream in view.streams:
             contract = CONTRACTS[stream]
             # An event may claim to have happened a little after it arrived.
-            at = int((since - memory - contract.max_clock_skew).timestamp() * 1000)
+            at = int((since - view.lookback_time - contract.max_clock_skew).timestamp() * 1000)
             held = bounds[contract.topic].partitions
             found = reader.offsets_for_times({TopicPartition(contract.topic, p): at for p in held})
             by_partition = {tp.partition: one.offset for tp, one in found.items() if one is not None}
@@ -163,31 +163,21 @@ def _boundary(view: View, newest: datetime | None) -> datetime | None:
     """The first row that has nothing of an event at or before ``newest``; None where every row may be written."""
     if newest is None:
         return None
-    memory = view.lookback or timedelta(0) if isinstance(view, Keyed) else timedelta(0)
-    return _first_row(view, newest + memory + timedelta(microseconds=1))
-
-
-def _first_row(view: View, at: datetime) -> datetime:
-    """The first time at or after ``at`` that a row of the view may have: for windows, the next that begins."""
-    if not isinstance(view, Windowed):
-        return at
-    before = at - timedelta(microseconds=1)
-    return view.windows_of(before, before)[1]
+    return view.first_row_at(newest + view.lookback_time + MICROSECOND)
 
 
 def _checked(settings: "Settings", view: View, starts: Starts, since: datetime | None) -> Reset:
     """The reset, if the rows before ``since``, which stay as they are, are final."""
     if since is None:
         return Reset(view.name, starts, None)
-    if isinstance(view, Keyed) and (view.upserts or view.lookback is None):
+    if view.needs_all_history:
         raise Refused(
             f"{view.name}: its rows depend on all of history, so it can only be reset to {EARLIEST}, while its topics still hold "
             "their first records; else restore a savepoint."
         )
     final = live_final(settings, view)
-    overlap = view.size - view.slide if isinstance(view, Windowed) else timedelta(0)
-    if final is None or since + overlap > final:
-        until = f"before {final - overlap:%F %T} UTC" if final else "not at all yet"
+    if final is None or since + view.overlap > final:
+        until = f"before {final - view.overlap:%F %T} UTC" if final else "not at all yet"
         raise Refused(
             f"{view.name}: its rows are final {until}; a reset would keep those before {since:%F %T} UTC, some of them half "
             f"counted. Choose an earlier point, or {EARLIEST}."

@@ -12,7 +12,7 @@ from lockstep import settings
 from lockstep.control.database import control
 from lockstep.kafka_clients import create_topics, latest_by_key
 from lockstep.sinks import outbox
-from lockstep.sinks.alerts import ALERTS, send_waiting
+from lockstep.sinks.alerts import alerting_views, send_waiting
 from lockstep.sinks.topic import BATCHES
 
 app = typer.Typer(help="Alerts that leave the lake: to the topic, a webhook and e-mail.", no_args_is_help=True)
@@ -27,10 +27,10 @@ def show(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] 
     with control(config) as connection:
         direct = outbox.counts(connection)
     if as_json:
-        views = {name: {"delivery": a.delivery, "overload": a.overload} for name, a in ALERTS.items()}
+        views = {name: {"delivery": a.delivery, "overload": a.overload} for name, a in alerting_views().items()}
         typer.echo(json.dumps({"views": views, "batches": batches, "receivers": direct}, indent=2))
         return
-    ways = [(name, str(a.delivery), str(a.overload)) for name, a in ALERTS.items()]
+    ways = [(name, str(a.delivery), str(a.overload)) for name, a in alerting_views().items()]
     newest = [(name, str(b["batch_id"]), str(b["rows"]), b["at"][:19]) for name, b in sorted(batches.items())]
     counts = [(sink, *(str(states[state]) for state in outbox.State)) for sink, states in direct.items()]
     console = Console()

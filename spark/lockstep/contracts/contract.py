@@ -1,5 +1,6 @@
 """What a stream promises: its topic, key, schema, time, identity and personal columns. Data only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -13,8 +14,7 @@ class Contract:
         name: the table's name in every layer (``bronze.<name>``, ``silver.<name>``).
         topic: the Kafka topic.
         kind: ``events`` (immutable facts) or ``changes`` (Debezium envelopes of one PostgreSQL table).
-        schema: the payload's columns, as Spark DDL, separated by a comma and a blank. For ``changes``, those of the source
-            table's row.
+        columns: the payload's columns, in order, and their Spark types. For ``changes``, those of the source table's row.
         key: the columns that make the record's key.
         unique_id: the columns that identify one event, or one row of the source table.
         event_time: the column that says when it happened (UTC). For ``changes`` the commit time orders the rows, and
@@ -29,7 +29,7 @@ class Contract:
     name: str
     topic: str
     kind: Literal["events", "changes"]
-    schema: str
+    columns: Mapping[str, str]
     key: tuple[str, ...]
     unique_id: tuple[str, ...]
     event_time: str
@@ -38,9 +38,3 @@ class Contract:
     dedup_window: timedelta = timedelta(days=1)
     max_clock_skew: timedelta = timedelta(minutes=5)
     partitions: int = 3
-
-    @property
-    def types(self) -> dict[str, str]:
-        """The payload's columns, in order, and their types in Spark's words."""
-        columns = (column.partition(" ") for column in self.schema.split(", "))
-        return {name: kind for name, _, kind in columns}

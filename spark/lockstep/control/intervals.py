@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep.control.database import control
-from lockstep.definition import Keyed, View
+from lockstep.definition import View
 from lockstep.errors import LockstepError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ backend = excluded.backend, backend_start = excluded.backend_start
 
 def of_gold(view: View, low: datetime, high: datetime) -> Span:
     """What to hold of a view's gold for an interval: all of it, where the view is always written as a whole."""
-    return ALWAYS if isinstance(view, Keyed) and view.upserts else (low, high)
+    return ALWAYS if view.upserts else (low, high)
 
 
 class IntervalHeld(LockstepError):

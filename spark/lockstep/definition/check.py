@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import get_args
 
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.columns import CHANGE
 from lockstep.definition.keyed import Input, Keyed
 from lockstep.definition.view import Definition, Policy
 from lockstep.definition.windowed import Windowed
@@ -14,8 +15,6 @@ from lockstep.definition.windowed import Windowed
 NAME = r"[a-z][a-z0-9_]{0,99}"
 ZERO = timedelta(0)
 _WHEN = ("window_start", "window_end")
-# What silver adds to the row of a table.
-_CHANGE = ("_op", "_lsn", "_commit_lsn", "_committed_at", "_deleted")
 
 
 def problems(view: Definition) -> list[str]:
@@ -31,14 +30,11 @@ def problems(view: Definition) -> list[str]:
 def _output(view: Definition) -> Iterator[str]:
     if not re.fullmatch(NAME, view.name):
         yield f"the name {view.name!r} cannot be a table's: use small letters, digits and underscores"
-    if twice := sorted({name for name in view.names if view.names.count(name) > 1}):
-        yield f"the column {twice[0]} is declared twice: name each column once"
     if not view.key:
         yield "it has no key: name the columns that identify a row of its output"
-    also = ("at",) if isinstance(view, Keyed) else ()
     for name in view.key:
-        if name not in (*view.names, *also):
-            yield f"the key {name} is not one of its columns ({', '.join((*view.names, *also))}): add it, or leave it out"
+        if name not in view.output_columns:
+            yield f"the key {name} is not one of its columns ({', '.join(view.output_columns)}): add it, or leave it out"
 
 
 def _lateness(view: Definition) -> Iterator[str]:
@@ -69,7 +65,7 @@ def _streams(view: Definition) -> Iterator[str]:
 
 def _windowed(view: Windowed) -> Iterator[str]:
     for name in _WHEN:
-        if f"{name} TIMESTAMP" not in view.columns.split(", "):
+        if view.columns.get(name) != "TIMESTAMP":
             yield f"its rows must say which window they are of: declare the column {name} TIMESTAMP"
     if view.key and "window_start" not in view.key:
         yield "a key has a row in every window: add window_start to the key"
@@ -85,7 +81,7 @@ def _windowed(view: Windowed) -> Iterator[str]:
         return
     if contract.kind == "changes":
         yield f"{view.input} is a table's changes, which correct each other: read it with a Keyed view"
-    elif view.event_time not in contract.types:
+    elif view.event_time not in contract.columns:
         yield f"{view.input} has no column {view.event_time}: set event_time to {contract.event_time}"
 
 
@@ -106,8 +102,8 @@ def _input(one: Input) -> Iterator[str]:
     contract = CONTRACTS.get(one.stream)
     if contract is None:
         return
-    known = (*contract.types, *_CHANGE) if one.is_table else contract.types
+    known = (*contract.columns, *CHANGE) if one.is_table else contract.columns
     if unknown := [name for name in one.columns if name not in known]:
         yield f"{one.stream} has no column {unknown[0]}: its columns are {', '.join(known)}"
-    if one.is_table and one.time == "event_time" and "event_time" not in contract.types:
+    if one.is_table and one.time == "event_time" and "event_time" not in contract.columns:
         yield f"{one.stream} has no event_time: set the input's time to _committed_at, or to a time of the row"

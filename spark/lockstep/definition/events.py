@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import states
+from lockstep.definition.columns import ddl
 from lockstep.definition.keyed import Event, Input, Keyed
 
 if TYPE_CHECKING:
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-COLUMNS = "_key STRING, _time BIGINT, _id STRING, _stream STRING, _change BOOLEAN, _data STRING"
+COLUMNS = {
+    "_key": "STRING",
+    "_time": "BIGINT",
+    "_id": "STRING",
+    "_stream": "STRING",
+    "_change": "BOOLEAN",
+    "_data": "STRING",
+}
 # Nothing is left out and no microsecond is lost, so that equal rows, and only those, are equal as text.
 EXACT_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -60,7 +68,7 @@ def _filed(one: Input, changes: "DataFrame") -> "DataFrame":
     """A change goes to the keys that its row has now; where an update took it from other keys, it is a delete there."""
     names = [name for name in changes.columns if not name.startswith("_")]
     place = ("_arrival", "_lsn", "_commit_lsn", "_committed_at")
-    was = F.from_json("_before", CONTRACTS[one.stream].schema)
+    was = F.from_json("_before", ddl(CONTRACTS[one.stream].columns))
     now = changes.withColumns({"_now": _keys(one), "_was": was})
     current = F.struct(*names, "_deleted", F.lit(False).alias("_past"))
     yes = F.lit(True)

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lockstep.contracts import CONTRACTS
-from lockstep.definition.view import Definition
+from lockstep.definition.columns import Columns
+from lockstep.definition.view import END, MICROSECOND, Definition, Interval, Output, literal
 
 State = Any
 Row = dict[str, Any]
@@ -104,9 +105,50 @@ class Keyed(Definition):
         return {one.stream: "" if one.is_table else one.time for one in self.inputs}
 
     @property
-    def upserts(self) -> bool:
-        """Whether later rows of a key replace earlier ones, because it reads a table; else all rows are final, and kept."""
-        return any(one.is_table for one in self.inputs)
+    def output(self) -> Output:
+        return Output.UPSERT if any(one.is_table for one in self.inputs) else Output.APPEND
+
+    @property
+    def time_column(self) -> str:
+        return "at"
+
+    @property
+    def reach(self) -> timedelta:
+        return self.limit
+
+    @property
+    def keeps_until(self) -> bool:
+        return True
+
+    @property
+    def comparison_window(self) -> tuple[str, timedelta]:
+        return "date_trunc('minute', at)", timedelta(minutes=1)
+
+    @property
+    def output_columns(self) -> Columns:
+        return {"at": "TIMESTAMP", **self.columns}
+
+    @property
+    def live_columns(self) -> Columns:
+        return {**self.output_columns, "_revision": "BIGINT", "_updated_at": "TIMESTAMP"}
+
+    @property
+    def lookback_time(self) -> timedelta:
+        return self.lookback or timedelta(0)
+
+    @property
+    def needs_all_history(self) -> bool:
+        return self.upserts or self.lookback is None
+
+    def final_before(self, until: datetime) -> str:
+        return f"at < {literal(until)}"
+
+    def closed(self, since: datetime, until: datetime) -> str:
+        # Rows that are upserted are never closed: all of them are compared.
+        return "true" if self.upserts else f"at >= {literal(since)} AND at < {literal(until)}"
+
+    def touched_by(self, first: datetime, last: datetime) -> Interval:
+        return first, END if self.lookback is None else last + self.lookback + MICROSECOND
 
 
 def advance(view: Keyed, state: State, events: Iterable[Event], until: datetime | None) -> tuple[State, list[Row]]:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import Keyed, View, states
 from lockstep.definition.check import problems
+from lockstep.definition.columns import CHANGE, PROVENANCE, ddl
 from lockstep.definition.events import event, events
 from lockstep.definition.keyed import advance, final
 from lockstep.definition.version import definition_version
@@ -20,15 +21,6 @@ from lockstep.errors import ViewRefused
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PROVENANCE = {"_topic": "STRING", "_partition": "INT", "_offset": "BIGINT", "_arrival": "TIMESTAMP"}
-CHANGE = {
-    "_op": "STRING",
-    "_lsn": "BIGINT",
-    "_commit_lsn": "BIGINT",
-    "_committed_at": "TIMESTAMP",
-    "_deleted": "BOOLEAN",
-    "_before": "STRING",
-}
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 # The definitions that this process has seen to run: both layers ask, and a trial takes seconds.
 _seen_to_run: set[str] = set()
@@ -79,7 +71,7 @@ def _windowed(spark: "SparkSession", view: Windowed) -> Iterator[str]:
 
 
 def _other_columns(spark: "SparkSession", view: View, result: "DataFrame") -> Iterator[str]:
-    declared = [f"{f.name} {f.dataType.simpleString()}" for f in spark.createDataFrame([], view.columns).schema]
+    declared = [f"{f.name} {f.dataType.simpleString()}" for f in spark.createDataFrame([], ddl(view.columns)).schema]
     given = [f"{f.name} {f.dataType.simpleString()}" for f in result.schema]
     if declared != given:
         yield (
@@ -90,7 +82,7 @@ def _other_columns(spark: "SparkSession", view: View, result: "DataFrame") -> It
 
 def _try_live(spark: "SparkSession", view: Windowed, contract: Contract) -> None:
     """Start it over a source of nothing and into nowhere: Spark refuses what no stream can do before the first row."""
-    nothing = {name: F.lit(None).cast(kind) for name, kind in (contract.types | PROVENANCE).items()}
+    nothing = {name: F.lit(None).cast(kind) for name, kind in {**contract.columns, **PROVENANCE}.items()}
     ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
     rows = ticks.select(*(column.alias(name) for name, column in nothing.items()), "timestamp").where("false")
     rows = rows.withColumn(view.event_time, F.col("timestamp")).drop("timestamp")
@@ -99,7 +91,7 @@ def _try_live(spark: "SparkSession", view: Windowed, contract: Contract) -> None
 
 
 def _keyed(spark: "SparkSession", view: Keyed) -> Iterator[str]:
-    spark.createDataFrame([], view.columns)
+    spark.createDataFrame([], ddl(view.columns))
     found = events(view, {stream: samples(spark, CONTRACTS[stream]) for stream in view.streams})
     by_key: dict[str, list[Any]] = {}
     for row in found.collect():
@@ -117,7 +109,7 @@ def _keyed(spark: "SparkSession", view: Keyed) -> Iterator[str]:
         except TypeError as error:
             yield f"it does not run as a live query, which keeps states as JSON: {error}"
             return
-    if unknown := sorted({name for row in given for name in row} - {"at", *view.names}):
+    if unknown := sorted({name for row in given for name in row} - {"at", *view.columns}):
         yield f"its rows have the columns {', '.join(unknown)}, which it does not declare: declare them or leave them out"
     keys = Counter(tuple(str(row.get(name)) for name in view.key) for row in given)
     if keys and (most := keys.most_common(1)[0])[1] > 1:
@@ -127,7 +119,7 @@ def _keyed(spark: "SparkSession", view: Keyed) -> Iterator[str]:
 
 def samples(spark: "SparkSession", contract: Contract) -> "DataFrame":
     """Rows of a stream's log that differ from the first in one column each, within one minute."""
-    kinds = contract.types | PROVENANCE | (CHANGE if contract.kind == "changes" else {})
+    kinds = {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else {})}
     first = {name: _value(name, kind, 0) for name, kind in kinds.items()}
     rows = [first] + [first | {name: _value(name, kind, 1)} for name, kind in kinds.items()]
     alone = {"_offset", "_lsn", "_commit_lsn", *contract.unique_id} & kinds.keys()

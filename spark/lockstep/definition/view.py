@@ -8,11 +8,26 @@ give the same.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Literal, Self
 
+from lockstep.definition.alerting import Alerting
+from lockstep.definition.columns import Columns
+
 Policy = Literal["ignore", "correct", "side_output"]
-# Before every event: where a view that is computed as a whole begins.
+Interval = tuple[datetime, datetime]
+# Before and after every event: the ends of a view that is computed as a whole.
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+END = datetime(9999, 12, 31, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+class Output(StrEnum):
+    """How a view's live rows come: windows that change until they are closed, final rows, or the newest row of each key."""
+
+    WINDOWS = "windows"
+    APPEND = "append"
+    UPSERT = "upsert"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,21 +36,22 @@ class Definition(ABC):
 
     Args:
         name: the table's name in ``gold``, ``live``, ``late`` and ``serving``.
-        columns: the output, as Spark DDL: ``name TYPE`` with a comma and a blank in between, and no blank after commas
-            inside of types.
+        columns: the output's columns, in order, and their Spark types.
         key: the columns that identify a row of the output.
         allowed_lateness: a row is late when it arrived longer than this after it happened.
-        policy: what becomes of late rows: left out (``ignore``), set aside (``side_output``), or, for windows, counted until
-            ``correct_within`` has passed (``correct``). Under all three they can be read in ``late.<name>``.
+        policy: what becomes of late rows: left out (``ignore``), kept as a side output (``side_output``), or, for windows,
+            counted until ``correct_within`` has passed (``correct``). Under all three they can be read in ``late.<name>``.
         correct_within: the second, longer limit of ``correct``.
+        alerts: how its rows leave the lake as alerts; None: they do not.
     """
 
     name: str
-    columns: str
+    columns: Columns
     key: tuple[str, ...]
     allowed_lateness: timedelta
     policy: Policy = "ignore"
     correct_within: timedelta | None = None
+    alerts: Alerting | None = None
 
     @property
     @abstractmethod
@@ -48,9 +64,71 @@ class Definition(ABC):
         """By stream, the SQL expression for when a row happened; empty for a table's changes, which are never late."""
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the output's columns."""
-        return tuple(column.split()[0] for column in self.columns.split(", "))
+    @abstractmethod
+    def output(self) -> Output:
+        """How its live rows come."""
+
+    @property
+    @abstractmethod
+    def time_column(self) -> str:
+        """The column of the output that says when a row belongs: the start of its window, or its instant."""
+
+    @property
+    @abstractmethod
+    def reach(self) -> timedelta:
+        """How long after the time of a row one of its events may still arrive."""
+
+    @property
+    @abstractmethod
+    def keeps_until(self) -> bool:
+        """Whether gold's ledger says ``until`` which instant the rows are final; else that follows from its offsets."""
+
+    @property
+    @abstractmethod
+    def comparison_window(self) -> tuple[str, timedelta]:
+        """The window in which a row is compared: the SQL expression for its start, and its length."""
+
+    @abstractmethod
+    def final_before(self, until: datetime) -> str:
+        """The predicate (SQL) for the rows that are final once every partition's log has passed ``until`` and the lateness."""
+
+    @abstractmethod
+    def closed(self, since: datetime, until: datetime) -> str:
+        """The predicate (SQL) for the rows that became final from ``since`` to ``until`` (UTC)."""
+
+    @abstractmethod
+    def touched_by(self, first: datetime, last: datetime) -> Interval:
+        """The times ``[low, high)`` of all rows that events between two instants, both included, can show in (UTC)."""
+
+    @property
+    def upserts(self) -> bool:
+        """Whether later rows of a key replace earlier ones, because it reads a table; else all rows are final, and kept."""
+        return self.output is Output.UPSERT
+
+    @property
+    def output_columns(self) -> Columns:
+        """The columns of the view's table in the batch layer."""
+        return self.columns
+
+    @property
+    def live_columns(self) -> Columns:
+        """The columns of the view's table in the live layer: also when the row was written."""
+        return {**self.output_columns, "_updated_at": "TIMESTAMP"}
+
+    @property
+    def lookback_time(self) -> timedelta:
+        """How long before a row the events may lie that it depends on; see also ``needs_all_history``."""
+        return timedelta(0)
+
+    @property
+    def needs_all_history(self) -> bool:
+        """Whether a row may depend on any event before it."""
+        return False
+
+    @property
+    def overlap(self) -> timedelta:
+        """How long a row's window goes on after the next one has begun."""
+        return timedelta(0)
 
     @property
     def limit(self) -> timedelta:
@@ -68,3 +146,34 @@ class Definition(ABC):
     def late(self, time: str) -> str:
         """The predicate (SQL) for a late row, whether it still counts or not."""
         return f"_arrival - {time} > make_dt_interval(0, 0, 0, {self.allowed_lateness.total_seconds()})"
+
+    def interval(self, low: datetime, high: datetime) -> str:
+        """The predicate (SQL) for the rows of ``[low, high)`` (UTC). An upserted view is always whole."""
+        if self.upserts:
+            return "true"
+        return f"{self.time_column} >= '{_plain(low)}' AND {self.time_column} < '{_plain(high)}'"
+
+    def bounded(self, start: datetime, end: datetime, until: datetime) -> Interval:
+        """The interval as far as gold is final: rows of a view that ``keeps_until`` end there."""
+        if not self.keeps_until:
+            return start, end
+        # An upserted view is recomputed as a whole, so it must not end before what it has.
+        return start, until if self.upserts else min(end, until)
+
+    def first_row_at(self, at: datetime) -> datetime:
+        """The first time at or after ``at`` that a row of the view may have."""
+        return at
+
+    def windows_between(self, first: datetime, last: datetime) -> int | None:
+        """At most how many windows start between two instants; None for a view without windows."""
+        del first, last
+        return None
+
+
+def literal(moment: datetime) -> str:
+    """A moment as a literal of SQL with its zone, because a reader's session may have another one."""
+    return f"TIMESTAMP '{moment.astimezone(UTC):%F %T.%f}+00:00'"
+
+
+def _plain(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S.%f")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lockstep.definition.view import Definition
+from lockstep.definition.view import MICROSECOND, Definition, Interval, Output, literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,6 +44,46 @@ class Windowed(Definition):
     @property
     def times(self) -> dict[str, str]:
         return {self.input: self.event_time}
+
+    @property
+    def output(self) -> Output:
+        return Output.WINDOWS
+
+    @property
+    def time_column(self) -> str:
+        return "window_start"
+
+    @property
+    def reach(self) -> timedelta:
+        return self.limit + self.size
+
+    @property
+    def keeps_until(self) -> bool:
+        return False
+
+    @property
+    def comparison_window(self) -> tuple[str, timedelta]:
+        return "window_start", self.size
+
+    @property
+    def overlap(self) -> timedelta:
+        return self.size - self.slide
+
+    def final_before(self, until: datetime) -> str:
+        return f"window_end <= {literal(until)}"
+
+    def closed(self, since: datetime, until: datetime) -> str:
+        return f"window_end > {literal(since)} AND window_end <= {literal(until)}"
+
+    def touched_by(self, first: datetime, last: datetime) -> Interval:
+        return self.windows_of(first, last)
+
+    def first_row_at(self, at: datetime) -> datetime:
+        before = at - MICROSECOND
+        return self.windows_of(before, before)[1]
+
+    def windows_between(self, first: datetime, last: datetime) -> int:
+        return max(0, -((first - last) // self.slide))
 
     @property
     def on_time(self) -> str:

@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from lockstep.ledger.ranges import TopicOffsets
     from lockstep.settings import Settings
 
-COLUMNS = (
-    "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestamp_type INT, "
-    "key BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, value BINARY"
-)
+COLUMNS = {
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+    "timestamp_type": "INT",
+    "key": "BINARY",
+    "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+    "value": "BINARY",
+}
 # Raw bytes may be personal: statistics would keep them in the Delta log after they were erased from the rows.
 PROPERTIES = {
     "delta.dataSkippingStatsColumns": "topic,partition,offset,timestamp,timestamp_type",

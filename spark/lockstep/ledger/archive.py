@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake, ledger
+from lockstep.definition.columns import ddl
 from lockstep.ledger.ranges import Range
 
 if TYPE_CHECKING:
@@ -15,10 +16,21 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 TABLE = "ops.ledger"
-COLUMNS = (
-    "table STRING, seq BIGINT, version BIGINT, run_id STRING, code_version STRING, rows BIGINT, counts STRING, "
-    "topic STRING, topic_id STRING, partition INT, start BIGINT, end BIGINT, committed_at TIMESTAMP"
-)
+COLUMNS = {
+    "table": "STRING",
+    "seq": "BIGINT",
+    "version": "BIGINT",
+    "run_id": "STRING",
+    "code_version": "STRING",
+    "rows": "BIGINT",
+    "counts": "STRING",
+    "topic": "STRING",
+    "topic_id": "STRING",
+    "partition": "INT",
+    "start": "BIGINT",
+    "end": "BIGINT",
+    "committed_at": "TIMESTAMP",
+}
 
 
 def archive(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> int:
@@ -41,7 +53,7 @@ def archive(spark: "SparkSession", settings: "Settings", tables: list[str], run_
         return 0
     lake.create(spark, settings, TABLE, COLUMNS)
     record = {"writer": "archive", "seq": before["seq"] + 1, "run_id": run_id, "archived": done}
-    lake.append(spark.createDataFrame(rows, COLUMNS), settings, TABLE, ledger.txn(TABLE, record), record)
+    lake.append(spark.createDataFrame(rows, ddl(COLUMNS)), settings, TABLE, ledger.txn(TABLE, record), record)
     return len(rows)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS
-from lockstep.definition import Keyed, View
+from lockstep.definition import View
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import BEGINNING
 from lockstep.ledger.event_time import reached
@@ -32,7 +32,7 @@ def batch_final(settings: "Settings", view: View) -> datetime | None:
 
 def final_at(settings: "Settings", view: View, done: ledger.Entry) -> datetime | None:
     """The instant (UTC) before which gold was final at an entry of its ledger, or None if nothing was."""
-    if isinstance(view, Keyed):
+    if view.keeps_until:
         return datetime.fromisoformat(done.until) if done.until else None
     return _passed(settings, view, lambda topic: {r.partition: r.end for r in done.ranges if r.topic == topic})
 
@@ -40,7 +40,7 @@ def final_at(settings: "Settings", view: View, done: ledger.Entry) -> datetime |
 def live_final(settings: "Settings", view: View) -> datetime | None:
     """The instant (UTC) before which the live table is final, or None while nothing is."""
     place = live_place(settings, view)
-    if isinstance(view, Keyed):
+    if view.keeps_until:
         watermark = live_watermark(place)
         return watermark - view.limit if watermark else None
     return _passed(settings, view, lambda topic: live_position(place, topic))

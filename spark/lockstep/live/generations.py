@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
 from lockstep.control.database import control
-from lockstep.definition import Keyed
 
 if TYPE_CHECKING:
     from lockstep.definition import View
@@ -79,8 +78,7 @@ class Generation:
         """The predicate (SQL) for the view's rows that it writes; the others are those of earlier ones."""
         if self.since is None:
             return "true"
-        column = "at" if isinstance(view, Keyed) else "window_start"
-        return f"{column} >= TIMESTAMP '{self.since:%F %T.%f}'"
+        return f"{view.time_column} >= TIMESTAMP '{self.since:%F %T.%f}'"
 
 
 def current(settings: "Settings", query: str) -> int:

@@ -78,9 +78,8 @@ class Machine(StatefulProcessor):
         if timer:
             self._wake(timer)
         first = held["revision"] - len(rows) + 1
-        names = [part.split()[0] for part in self.view.columns.split(", ")]
         for revision, row in enumerate(rows, first):
-            yield Row(**{"at": row["at"], **{n: row.get(n) for n in names}, "_revision": revision})
+            yield Row(**{"at": row["at"], **{n: row.get(n) for n in self.view.columns}, "_revision": revision})
 
     def _wake(self, instant: datetime) -> None:
         """Ask to be called once nothing on time can precede what comes after the instant."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
+from lockstep.definition.columns import ddl
 from lockstep.lake import Txn
 
 if TYPE_CHECKING:
@@ -15,11 +16,22 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 TABLE = "ops.live_progress"
-COLUMNS = (
-    "query STRING, generation INT, batch BIGINT, at TIMESTAMP, input_rows BIGINT, rows_per_second DOUBLE, "
-    "batch_ms BIGINT, lag BIGINT, watermark TIMESTAMP, state_rows BIGINT, state_bytes BIGINT, dropped_rows BIGINT, "
-    "failures INT, error STRING"
-)
+COLUMNS = {
+    "query": "STRING",
+    "generation": "INT",
+    "batch": "BIGINT",
+    "at": "TIMESTAMP",
+    "input_rows": "BIGINT",
+    "rows_per_second": "DOUBLE",
+    "batch_ms": "BIGINT",
+    "lag": "BIGINT",
+    "watermark": "TIMESTAMP",
+    "state_rows": "BIGINT",
+    "state_bytes": "BIGINT",
+    "dropped_rows": "BIGINT",
+    "failures": "INT",
+    "error": "STRING",
+}
 # Many small commits, and nobody asks how they came about.
 PROPERTIES = {
     "delta.logRetentionDuration": "interval 1 days",
@@ -125,7 +137,7 @@ def publish(spark: "SparkSession", settings: "Settings", rows: list[Progress]) -
     before = next((int(c.record["seq"]) for c in lake.commits(settings, TABLE) if "progress" in c.record), 0)
     said = [{name: _plain(value) for name, value in asdict(row).items()} for row in rows]
     record = {"writer": "live", "seq": before + 1, "progress": {one["query"]: one for one in said}}
-    frame = spark.createDataFrame([tuple(asdict(row).values()) for row in rows], COLUMNS)
+    frame = spark.createDataFrame([tuple(asdict(row).values()) for row in rows], ddl(COLUMNS))
     lake.create(spark, settings, TABLE, COLUMNS, properties=PROPERTIES)
     lake.append(frame.coalesce(1), settings, TABLE, Txn(f"live:{TABLE}:1", before + 1), record)
 

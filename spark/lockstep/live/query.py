@@ -1,15 +1,15 @@
 """One view as a live query: the same parsing, the same rule for lateness, the same definition as in batch."""
 
 from collections.abc import Mapping
-from functools import reduce
+from functools import reduce, singledispatch
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from lockstep import lake
-from lockstep.batch.compute import gold_columns
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View, Windowed
+from lockstep.definition.columns import ddl
 from lockstep.definition.events import events
 from lockstep.definition.tables import live_of
 from lockstep.ingest.offsets import topic_offsets
@@ -30,19 +30,13 @@ Starts = Mapping[str, Mapping[int, int]]
 DISORDER = "2 seconds"
 
 
-def live_columns(view: View) -> str:
-    """The table's columns, as Spark DDL: gold's, and when the row was written."""
-    revision = "_revision BIGINT, " if isinstance(view, Keyed) else ""
-    return f"{gold_columns(view)}, {revision}_updated_at TIMESTAMP"
-
-
 def start(spark: "SparkSession", config: "Settings", view: View, generation: Generation) -> "StreamingQuery":
     """Start the view's query from the checkpoint of a generation, which says that it may start.
 
     A window's row is provisional until the window is closed (update mode); a keyed view's rows are final, or upserted.
     """
     table = live_of(view)
-    lake.create(spark, config, table, live_columns(view))
+    lake.create(spark, config, table, view.live_columns)
     return (
         rows(spark, config, view, generation.starts)
         .writeStream.queryName(view.name)
@@ -56,11 +50,24 @@ def start(spark: "SparkSession", config: "Settings", view: View, generation: Gen
 
 def rows(spark: "SparkSession", config: "Settings", view: View, starts: Starts) -> "DataFrame":
     """The view over the log, as a stream: from its beginning, or where a topic is named in ``starts`` from there."""
-    if isinstance(view, Windowed):
-        return view.transform(_window_input(spark, config, view, starts))
+    return _rows(view, spark, config, starts)
+
+
+@singledispatch
+def _rows(view: View, _spark: "SparkSession", _config: "Settings", _starts: Starts) -> "DataFrame":
+    raise TypeError(f"{view.name} is a {type(view).__name__}, which no layer can run")
+
+
+@_rows.register(Windowed)
+def _windowed(view: Windowed, spark: "SparkSession", config: "Settings", starts: Starts) -> "DataFrame":
+    return view.transform(_window_input(spark, config, view, starts))
+
+
+@_rows.register(Keyed)
+def _keyed(view: Keyed, spark: "SparkSession", config: "Settings", starts: Starts) -> "DataFrame":
     found = events(view, {stream: _with_log_time(spark, config, stream, starts) for stream in view.streams})
     timed = any(not one.is_table for one in view.inputs)
-    columns = f"{gold_columns(view)}, _revision BIGINT"
+    columns = ddl({**view.output_columns, "_revision": "BIGINT"})
     return found.groupBy("_key").transformWithState(
         Machine(view), columns, outputMode="Update", timeMode="EventTime" if timed else "None"
     )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep import lake, settings
-from lockstep.definition import Keyed, View
+from lockstep.definition import View
 from lockstep.definition.version import definition_version
+from lockstep.definition.view import Output
 from lockstep.lake import Txn
 from lockstep.live import lease
 from lockstep.live.checkpoint import Checkpoint
@@ -30,15 +31,17 @@ class Sink:
 
     def __init__(self, generation: Generation, view: View) -> None:
         # Here, because each query has a worker of its own, and most have nothing to deliver.
-        from lockstep.sinks.alerts import ALERTS, Alerts
+        from lockstep.sinks.alerts import Alerts
 
         self.generation, self.table, self.key = generation, generation.table, view.key
         self.where, self.definition = generation.written(view), definition_version(view)
-        alerting = ALERTS.get(view.name)
-        self.alerts = Alerts(view.name, generation.number, alerting) if alerting else None
-        self._write: Write = self._windows
-        if isinstance(view, Keyed):
-            self._write = self._upsert if view.upserts else self._append
+        self.alerts = Alerts(view.name, generation.number, view.alerts) if view.alerts else None
+        writers: dict[Output, Write] = {
+            Output.WINDOWS: self._windows,
+            Output.UPSERT: self._upsert,
+            Output.APPEND: self._append,
+        }
+        self._write = writers[view.output]
 
     def __call__(self, rows: "DataFrame", batch_id: int) -> None:
         # Persisted, because each further look at the rows would run the whole micro-batch again.

@@ -90,7 +90,7 @@ def view(settings: Settings, name: str, reads: str, keyed: bool = False) -> list
     contract = _contract(settings, reads)
     if contract.kind == "changes":
         raise NotMade(f"{reads} is a table's changes: write a machine over it, as views/product_stock.py is one.")
-    by, id_, types = contract.key[0], contract.unique_id[0], contract.types
+    by, id_, types = contract.key[0], contract.unique_id[0], contract.columns
     kind = "keyed" if keyed else "windowed"
     words = {
         "name": name,

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
+from lockstep.definition.columns import ddl
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -14,10 +15,17 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 TABLE = "ops.quality"
-COLUMNS = (
-    "table STRING, suite STRING, success BOOLEAN, checks INT, failed ARRAY<STRING>, rows BIGINT, slice STRING, "
-    "run_id STRING, checked_at TIMESTAMP"
-)
+COLUMNS = {
+    "table": "STRING",
+    "suite": "STRING",
+    "success": "BOOLEAN",
+    "checks": "INT",
+    "failed": "ARRAY<STRING>",
+    "rows": "BIGINT",
+    "slice": "STRING",
+    "run_id": "STRING",
+    "checked_at": "TIMESTAMP",
+}
 
 
 @dataclass(frozen=True)
@@ -93,4 +101,4 @@ def write(
         "newest": {**before.newest, **{o.table: str(o) for o in outcomes}},
         "positions": {**before.positions, **{o.table: o.version for o in outcomes if o.success}},
     }
-    lake.append(spark.createDataFrame(rows, COLUMNS), settings, TABLE, ledger.txn(TABLE, record), record)
+    lake.append(spark.createDataFrame(rows, ddl(COLUMNS)), settings, TABLE, ledger.txn(TABLE, record), record)

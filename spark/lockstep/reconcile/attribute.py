@@ -6,7 +6,7 @@ It costs a recomputation of what differs, and happens only then.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import functions as F
 
@@ -85,8 +85,9 @@ class Case:
 def attribute(case: Case) -> list[Difference]:
     """Every key that differs, with the causes that could be proved; at most :data:`MOST` of them."""
     found = _differences(case)
-    if isinstance(case.view, Keyed) and case.view.upserts:
-        found = _behind(case, case.view, found)
+    if case.view.upserts:
+        # Only keyed views upsert.
+        found = _behind(case, cast("Keyed", case.view), found)
     rest = [one for one in found if not one.explained]
     if not rest:
         return found
@@ -171,7 +172,7 @@ def _rows(
     """What the view says over some rows, for the keys that differ."""
     windows = [one.window_start for one in found]
     low, high = min(windows), max(windows) + timedelta(minutes=1)
-    if isinstance(view, Keyed) and view.upserts:
+    if view.upserts:
         low, high = BEGINNING, until or case.until
     return _result(case, [one.key for one in found], view, silver, (low, high))
 

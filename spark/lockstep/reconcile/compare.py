@@ -1,23 +1,32 @@
 """Compare two tables of a view key by key: the two layers, or what is and what would be. Pure."""
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.definition import Keyed, View, Windowed
+from lockstep.definition import View
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-MINUTE = timedelta(minutes=1)
 LAYERS = ("live", "batch")
-RESULT = (
-    "view STRING, window_start TIMESTAMP, window_end TIMESTAMP, keys BIGINT, equal BIGINT, changed BIGINT, "
-    "only_live BIGINT, only_batch BIGINT, verdict STRING, sample STRING, run_id STRING, reconciled_at TIMESTAMP, "
-    "doubled BIGINT, causes STRING"
-)
+RESULT = {
+    "view": "STRING",
+    "window_start": "TIMESTAMP",
+    "window_end": "TIMESTAMP",
+    "keys": "BIGINT",
+    "equal": "BIGINT",
+    "changed": "BIGINT",
+    "only_live": "BIGINT",
+    "only_batch": "BIGINT",
+    "verdict": "STRING",
+    "sample": "STRING",
+    "run_id": "STRING",
+    "reconciled_at": "TIMESTAMP",
+    "doubled": "BIGINT",
+    "causes": "STRING",
+}
 
 
 def by_window(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[str, str]) -> "DataFrame":
@@ -95,7 +104,7 @@ def compare(live: "DataFrame", batch: "DataFrame", view: View) -> "DataFrame":
 
 
 def _with_end(windows: "DataFrame", view: View) -> "DataFrame":
-    length = view.size if isinstance(view, Windowed) else MINUTE
+    _, length = view.comparison_window
     return windows.withColumn(
         "window_end", F.col("window_start") + F.make_dt_interval(secs=F.lit(length.total_seconds()))
     )
@@ -103,9 +112,9 @@ def _with_end(windows: "DataFrame", view: View) -> "DataFrame":
 
 def window_of(view: View) -> "Column":
     """The window that a row of the view is shown in: its own, or of a keyed view the minute of its instant."""
-    return F.col("window_start") if isinstance(view, Windowed) else F.date_trunc("minute", "at")
+    return F.expr(view.comparison_window[0])
 
 
 def _beside(view: View) -> tuple[str, ...]:
     """Columns that may differ: which change came last to an upserted row depends on how the streams interleaved."""
-    return ("at",) if isinstance(view, Keyed) and view.upserts else ()
+    return ("at",) if view.upserts else ()

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake, ledger
 from lockstep.definition import View
+from lockstep.definition.alerting import Delivery
+from lockstep.definition.columns import Columns, ddl
 from lockstep.reconcile.causes import Difference
-from lockstep.sinks.sink import Delivery, TopicSink, alert_id
+from lockstep.sinks.sink import TopicSink, alert_id
 from lockstep.sinks.topic import ToTopic
 
 if TYPE_CHECKING:
@@ -20,12 +22,26 @@ if TYPE_CHECKING:
 
 CORRECTIONS = "ops.corrections"
 ALERTS = "ops.alerts"
-_COLUMNS = {
-    CORRECTIONS: (
-        "alert_id STRING, view STRING, window_start TIMESTAMP, key STRING, live STRING, batch STRING, cause STRING, "
-        "run_id STRING, at TIMESTAMP"
-    ),
-    ALERTS: "alert_id STRING, kind STRING, subject STRING, text STRING, run_id STRING, at TIMESTAMP",
+_COLUMNS: dict[str, Columns] = {
+    CORRECTIONS: {
+        "alert_id": "STRING",
+        "view": "STRING",
+        "window_start": "TIMESTAMP",
+        "key": "STRING",
+        "live": "STRING",
+        "batch": "STRING",
+        "cause": "STRING",
+        "run_id": "STRING",
+        "at": "TIMESTAMP",
+    },
+    ALERTS: {
+        "alert_id": "STRING",
+        "kind": "STRING",
+        "subject": "STRING",
+        "text": "STRING",
+        "run_id": "STRING",
+        "at": "TIMESTAMP",
+    },
 }
 _SINKS = {
     CORRECTIONS: TopicSink("reconcile.corrections", "corrections", "key", Delivery.AT_LEAST_ONCE),
@@ -83,6 +99,6 @@ def _tell(spark: "SparkSession", settings: "Settings", table: str, rows: list[di
         seq = next((c.record["seq"] for c in lake.commits(settings, table) if "seq" in c.record), 0) + 1
         ToTopic(_SINKS[table])(new, seq)
         record = {"writer": "reconcile", "seq": seq}
-        frame = spark.createDataFrame([tuple(row.values()) for row in new], _COLUMNS[table])
+        frame = spark.createDataFrame([tuple(row.values()) for row in new], ddl(_COLUMNS[table]))
         lake.append(frame, settings, table, ledger.txn(table, record), record)
     return len(new)

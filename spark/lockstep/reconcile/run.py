@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
-from lockstep.definition import Keyed, View
+from lockstep.definition import View
+from lockstep.definition.columns import ddl
 from lockstep.definition.tables import gold_of, live_of
 from lockstep.definition.view import BEGINNING
 from lockstep.live.frontier import LiveSnapshot, batch_final, live_final, live_place, live_position, live_within
@@ -20,7 +21,7 @@ from lockstep.reconcile.causes import Difference
 from lockstep.reconcile.compare import RESULT, compare
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.settings import Settings
 
@@ -82,9 +83,9 @@ def reconcile(
 def _widen(spark: "SparkSession") -> None:
     """Add the columns that a table of an earlier release lacks."""
     known = spark.table(TABLE).columns
-    missing = [column for column in RESULT.split(", ") if column.split()[0] not in known]
+    missing = {name: kind for name, kind in RESULT.items() if name not in known}
     if missing:
-        spark.sql(f"ALTER TABLE {TABLE} ADD COLUMNS ({', '.join(missing)})")
+        spark.sql(f"ALTER TABLE {TABLE} ADD COLUMNS ({ddl(missing)})")
 
 
 def _comparison_input(spark: "SparkSession", settings: "Settings", view: View) -> ComparisonInput | None:
@@ -96,7 +97,7 @@ def _comparison_input(spark: "SparkSession", settings: "Settings", view: View) -
     done = ledger.latest(settings, gold_of(view))
     if newest is None or done is None or not lake.exists(settings, live_of(view)):
         return None
-    if _upserts(view):
+    if view.upserts:
         seen = live_within(settings, view, done)
         if seen is None:
             return None
@@ -117,18 +118,6 @@ def _comparison_input(spark: "SparkSession", settings: "Settings", view: View) -
     return ComparisonInput(min(known), live, batch, done, seen)
 
 
-def _upserts(view: View) -> bool:
-    return isinstance(view, Keyed) and view.upserts
-
-
-def _closed(view: View, since: datetime, until: datetime) -> "Column":
-    if not isinstance(view, Keyed):
-        return (F.col("window_end") > F.lit(since)) & (F.col("window_end") <= F.lit(until))
-    if view.upserts:
-        return F.lit(True)
-    return (F.col("at") >= F.lit(since)) & (F.col("at") < F.lit(until))
-
-
 def _reconcile(
     spark: "SparkSession", settings: "Settings", view: View, run_id: str, again_since: datetime | None
 ) -> Report:
@@ -138,7 +127,7 @@ def _reconcile(
     ground = _comparison_input(spark, settings, view)
     if ground is None or ground.until <= since:
         return Report(view.name, "equal", ground.until if ground else None, 0, 0)
-    closed = _closed(view, since, ground.until)
+    closed = view.closed(since, ground.until)
     live, batch = ground.live.where(closed), ground.batch.where(closed)
     windows = compare(live, batch, view).persist()
     try:
@@ -160,7 +149,7 @@ def _reconcile(
             "seq": before.get("seq", 0) + 1,
             "until": settled.isoformat(),
             "run_id": run_id,
-            "windows": new if _upserts(view) else before.get("windows", 0) + new,
+            "windows": new if view.upserts else before.get("windows", 0) + new,
             "unexplained": report.unexplained,
             "causes": report.causes,
             "sample": report.sample,
@@ -200,9 +189,8 @@ def _attributed(
     """Every key that differs, with its causes."""
     if extent["first"] is None:
         return []
-    if not _upserts(view):
-        column = "at" if isinstance(view, Keyed) else "window_start"
-        inside = F.col(column).between(F.lit(extent["first"]), F.lit(extent["last"]) + F.expr("INTERVAL 1 MINUTE"))
+    if not view.upserts:
+        inside = F.col(view.time_column).between(F.lit(extent["first"]), F.lit(extent["last"]) + F.expr("INTERVAL 1 MINUTE"))
         live, batch = live.where(inside), batch.where(inside)
     return attribute(Case(spark, settings, view, live, batch, ground.done, ground.seen))
 
@@ -253,7 +241,7 @@ def _results(
         "reconciled_at": F.current_timestamp(),
         "causes": F.col("causes") if rows else F.lit(None).cast("string"),
     }
-    return judged.withColumns(more).select(*(column.split()[0] for column in RESULT.split(", ")))
+    return judged.withColumns(more).select(*RESULT)
 
 
 def last(settings: "Settings", view: View) -> dict[str, Any]:

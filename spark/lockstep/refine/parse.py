@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from lockstep.definition.columns import ddl, struct
 from lockstep.refine.tokens import tokenise
 
 if TYPE_CHECKING:
@@ -27,29 +28,11 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
 
 HEARTBEAT = "lockstep-heartbeat"
-PROVENANCE = ("_topic", "_partition", "_offset", "_arrival")
 # A row that is data, and may be believed.
 GOOD = "NOT _marker AND _reason IS NULL"
-CHANGE = ("_op", "_lsn", "_commit_lsn", "_committed_at", "_deleted", "_before")
 _CORRUPT = "_corrupt_record"
 _MICROS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING>"
-
-
-def columns(contract: "Contract") -> list[str]:
-    """The payload's column names, in the contract's order."""
-    return [part.split()[0] for part in _fields(contract.schema)]
-
-
-def _fields(ddl: str) -> list[str]:
-    depth, parts = 0, [""]
-    for char in ddl:
-        depth += (char in "(<") - (char in ")>")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return [part.strip() for part in parts]
 
 
 def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
@@ -78,28 +61,28 @@ def _is_marker(contract: "Contract") -> "Column":
 
 
 def _event(contract: "Contract") -> str:
-    return f"{contract.schema}, {_CORRUPT} STRING"
+    return ddl({**contract.columns, _CORRUPT: "STRING"})
 
 
 def _change(contract: "Contract") -> str:
-    row = "STRUCT<" + ", ".join(field.replace(" ", ": ", 1) for field in _fields(contract.schema)) + ">"
-    return f"before {row}, after {row}, op STRING, source {_SOURCE}, {_CORRUPT} STRING"
+    row = struct(contract.columns)
+    return ddl({"before": row, "after": row, "op": "STRING", "source": _SOURCE, _CORRUPT: "STRING"})
 
 
 def _flat_event(contract: "Contract") -> "list[Column]":
-    return [F.col(f"_payload.{name}").alias(name) for name in columns(contract)]
+    return [F.col(f"_payload.{name}").alias(name) for name in contract.columns]
 
 
 def _flat_change(contract: "Contract") -> "list[Column]":
     deleted = F.col("_payload.op") == "d"
-    kept = [F.col(f"_payload.before.{name}") for name in columns(contract) if name not in contract.pii]
+    kept = [F.col(f"_payload.before.{name}") for name in contract.columns if name not in contract.pii]
     before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*kept), {"timestampFormat": _MICROS}))
     row = F.when(deleted, F.col("_payload.before")).otherwise(F.col("_payload.after"))
     lsn = F.col("_payload.source.lsn")
     # Debezium: source.sequence is ["<LSN of the last commit>", "<LSN of this row>"]; the first is null in a snapshot.
     commit = F.get_json_object(F.col("_payload.source.sequence"), "$[0]").cast("bigint")
     return [
-        *(row[name].alias(name) for name in columns(contract)),
+        *(row[name].alias(name) for name in contract.columns),
         F.col("_payload.op").alias("_op"),
         lsn.alias("_lsn"),
         F.coalesce(commit, lsn).alias("_commit_lsn"),

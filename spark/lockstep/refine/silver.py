@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
+from lockstep.definition.columns import CHANGE, PROVENANCE
 from lockstep.definition.tables import Tables
 from lockstep.failpoints import failpoint
 from lockstep.ledger.ranges import Range, ends, size, to_where
-from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
+from lockstep.refine.parse import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
 
-QUARANTINE = (
-    "_topic STRING, _partition INT, _offset BIGINT, _arrival TIMESTAMP, _reason STRING, _key BINARY, _value BINARY, "
-    "_run_id STRING"
-)
-_PROVENANCE_DDL = "_topic STRING, _partition INT, _offset BIGINT, _arrival TIMESTAMP"
-_CHANGE_DDL = "_op STRING, _lsn BIGINT, _commit_lsn BIGINT, _committed_at TIMESTAMP, _deleted BOOLEAN, _before STRING"
+QUARANTINE = {
+    **PROVENANCE,
+    "_reason": "STRING",
+    "_key": "BINARY",
+    "_value": "BINARY",
+    "_run_id": "STRING",
+}
 _PROPERTIES = {
     "delta.setTransactionRetentionDuration": "interval 400 days",
     "delta.logRetentionDuration": "interval 400 days",
@@ -79,11 +81,10 @@ def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
 
 
 def _create(spark: "SparkSession", settings: "Settings", contract: "Contract", tables: Tables) -> None:
-    extra = f", {_CHANGE_DDL}" if contract.kind == "changes" else ""
-    ddl = f"{contract.schema}, {_PROVENANCE_DDL}{extra}"
-    lake.create(spark, settings, tables.log, ddl, properties=_PROPERTIES)
+    columns = {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else {})}
+    lake.create(spark, settings, tables.log, columns, properties=_PROPERTIES)
     if tables.current:
-        lake.create(spark, settings, tables.current, ddl, properties=_PROPERTIES)
+        lake.create(spark, settings, tables.current, columns, properties=_PROPERTIES)
 
 
 def _write(
@@ -105,7 +106,7 @@ def _write(
             _set_aside(rows.where("_outcome = 'quarantined'"), settings, tables.quarantine, ranges, record)
             failpoint("quarantine-committed")
         extra = CHANGE if contract.kind == "changes" else ()
-        fresh = rows.where("_outcome = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
+        fresh = rows.where("_outcome = 'silver'").select(*contract.columns, *PROVENANCE, *extra)
         if tables.current and counts["silver"]:
             _apply(fresh, settings, contract, tables.current, record)
             failpoint("changes-applied")

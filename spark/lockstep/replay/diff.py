@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
-from lockstep.batch.compute import interval
 from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
 from lockstep.definition.registry import VIEWS
@@ -24,10 +23,19 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 TABLE = "ops.replay_windows"
-COLUMNS = (
-    "replay STRING, table STRING, window_start TIMESTAMP, window_end TIMESTAMP, verdict STRING, keys BIGINT, equal BIGINT, "
-    "changed BIGINT, added BIGINT, removed BIGINT, sample STRING"
-)
+COLUMNS = {
+    "replay": "STRING",
+    "table": "STRING",
+    "window_start": "TIMESTAMP",
+    "window_end": "TIMESTAMP",
+    "verdict": "STRING",
+    "keys": "BIGINT",
+    "equal": "BIGINT",
+    "changed": "BIGINT",
+    "added": "BIGINT",
+    "removed": "BIGINT",
+    "sample": "STRING",
+}
 SAMPLES = 5
 SIDES = ("new", "old")
 KINDS = ("equal", "changed", "added", "removed")
@@ -46,8 +54,7 @@ def diff(
     if not compared:
         return {}
     rows = reduce(lambda one, other: one.unionByName(other), compared.values())
-    names = [column.split()[0] for column in COLUMNS.split(", ")]
-    rows = rows.withColumn("replay", F.lit(replay)).select(*names).persist()
+    rows = rows.withColumn("replay", F.lit(replay)).select(*COLUMNS).persist()
     try:
         _keep(spark, settings, rows, replay)
         found = {row["table"]: row for row in _counted(rows).collect()}
@@ -69,7 +76,7 @@ def _compared(
         view, shadow = VIEWS[target.view], made["gold"][target.view]
         if shadow["span"] is not None:
             table = gold_of(view)
-            old = lake.read(spark, settings, table, shadow["version"]).where(interval(view, *span_of(shadow)))
+            old = lake.read(spark, settings, table, shadow["version"]).where(view.interval(*span_of(shadow)))
             new = lake.read(spark, settings, shadow_of(table, replay))
             yield table, _judged(by_window(new, old, view, SIDES), table)
 

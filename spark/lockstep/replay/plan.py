@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition import View, Windowed
+from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.ledger.ranges import Range, size, to_where
@@ -180,12 +180,8 @@ def arrival_span(start: datetime, end: datetime, contract: Contract, request: Re
     A row may arrive before it happened by as much as the contract forgives, and after it by what the most patient view allows.
     """
     views = [VIEWS[name] for name in scope(request).views if contract.name in VIEWS[name].streams]
-    reach = max((_reach(view) for view in views), default=timedelta(0))
+    reach = max((view.reach for view in views), default=timedelta(0))
     return start - contract.max_clock_skew, end + reach
-
-
-def _reach(view: View) -> timedelta:
-    return view.limit + (view.size if isinstance(view, Windowed) else timedelta(0))
 
 
 def hull(entries: "list[ledger.Entry]", topic: str) -> list[Range]:
@@ -263,9 +259,9 @@ def _target(request: Request, view: View, parts: tuple[Part, ...]) -> Target:
         return Target(view=view.name)
     low, high = request.start, request.end
     times = [part.arrived for part in parts if part.arrived and part.stream in view.streams]
-    if not isinstance(view, Windowed) or not times:
+    if not times:
         return Target(view=view.name, low=low, high=high)
     # Only where there are rows can there be windows.
-    first = max(low, min(t[0] for t in times) - view.limit - view.size)
+    first = max(low, min(t[0] for t in times) - view.reach)
     last = min(high, max(t[1] for t in times) + timedelta(minutes=5))
-    return Target(view=view.name, low=low, high=high, windows=max(0, -((first - last) // view.slide)))
+    return Target(view=view.name, low=low, high=high, windows=view.windows_between(first, last))

@@ -7,10 +7,10 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
-from lockstep.batch.compute import interval, result
+from lockstep.batch.compute import result
 from lockstep.batch.rollup import bounded, covered, summary
 from lockstep.contracts import CONTRACTS
-from lockstep.definition import View, Windowed
+from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, shadow_of
 from lockstep.failpoints import failpoint
@@ -86,7 +86,7 @@ def _caught_up(stage: Stage, view: View, rows: "DataFrame", span: Span, done: le
         return rows, span
     silver = {stream: covered(stage.spark, stage.settings, stream, done) for stream in view.streams}
     counting = view.with_late() if plan.late else view
-    if not isinstance(view, Windowed):
+    if view.keeps_until:
         # Its state may reach anywhere, and it may be final further on than it was.
         asked = next((target.high for target in plan.targets if target.view == view.name), None)
         wide = bounded(view, done, span[0], max(span[1], asked or span[1]))
@@ -94,8 +94,8 @@ def _caught_up(stage: Stage, view: View, rows: "DataFrame", span: Span, done: le
     found = summary(view, {stream: silver[stream].where(of_stream(new, stream)) for stream in view.streams})
     if found["first"] is None:
         return rows, span
-    low, high = (moment.replace(tzinfo=UTC) for moment in view.windows_of(found["first"], found["last"]))
+    low, high = (moment.replace(tzinfo=UTC) for moment in view.touched_by(found["first"], found["last"]))
     low, high = max(low, span[0]), min(high, span[1])
     if low >= high:
         return rows, span
-    return rows.where(f"NOT ({interval(view, low, high)})").unionByName(result(counting, silver, low, high)), span
+    return rows.where(f"NOT ({view.interval(low, high)})").unionByName(result(counting, silver, low, high)), span

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
+from lockstep.definition.columns import ddl
 from lockstep.replay.plan import Plan
 from lockstep.replay.request import Refused, Request
 from lockstep.version import code_version
@@ -18,10 +19,17 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 TABLE = "ops.replays"
-COLUMNS = (
-    "replay STRING, stage STRING, by STRING, reason STRING, request STRING, detail STRING, run_id STRING, "
-    "code_version STRING, at TIMESTAMP"
-)
+COLUMNS = {
+    "replay": "STRING",
+    "stage": "STRING",
+    "by": "STRING",
+    "reason": "STRING",
+    "request": "STRING",
+    "detail": "STRING",
+    "run_id": "STRING",
+    "code_version": "STRING",
+    "at": "TIMESTAMP",
+}
 ENDS = ("promoted", "undone", "discarded")
 
 
@@ -97,7 +105,7 @@ def write(
             "detail": detail,
             "run_id": run_id,
         }
-        lake.append(spark.createDataFrame([row], COLUMNS), settings, TABLE, ledger.txn(TABLE, record), record)
+        lake.append(spark.createDataFrame([row], ddl(COLUMNS)), settings, TABLE, ledger.txn(TABLE, record), record)
 
 
 def read(settings: "Settings", replay: str) -> Replay | None:

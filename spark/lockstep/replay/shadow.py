@@ -5,7 +5,7 @@ A shadow that is there, and was made by this code, is not made again: so a stage
 
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -14,7 +14,8 @@ from lockstep import lake, ledger
 from lockstep.batch.compute import result
 from lockstep.batch.rollup import bounded
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition import Keyed, View, Windowed
+from lockstep.definition import View
+from lockstep.definition.columns import CHANGE, PROVENANCE
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, shadow_of
 from lockstep.definition.view import BEGINNING
@@ -23,7 +24,7 @@ from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_range
 from lockstep.lake import Txn
 from lockstep.ledger.ranges import Range, to_where
-from lockstep.refine.parse import CHANGE, PROVENANCE, columns, parse
+from lockstep.refine.parse import parse
 from lockstep.refine.silver import classify, counted, remembered
 from lockstep.replay.plan import Part, Plan, Span, Target, runs, touches
 from lockstep.replay.tables import current, part_of, silver, version
@@ -131,7 +132,7 @@ def _silver(spark: "SparkSession", settings: "Settings", plan: Plan, part: Part,
         quarantine = bad.select(*PROVENANCE, "_reason", "_key", "_value", "_run_id")
         _make(spark, settings, shadow_of(tables.quarantine, replay), quarantine, {"rows": new["quarantined"]})
         extra = CHANGE if contract.kind == "changes" else ()
-        fresh = rows.where("_outcome = 'silver'").select(*columns(contract), *PROVENANCE, *extra)
+        fresh = rows.where("_outcome = 'silver'").select(*contract.columns, *PROVENANCE, *extra)
         # What is neither data nor bad was a duplicate before, as what a heartbeat is has not changed.
         old["duplicates"] = sum(new.values()) - new["markers"] - sum(old.values())
         delta = {outcome: new[outcome] - old.get(outcome, new[outcome]) for outcome in new}
@@ -206,7 +207,7 @@ def _span(
             spans.append(found)
     if not spans:
         return None
-    if isinstance(view, Keyed) and view.upserts:
+    if view.upserts:
         # It is written as a whole, as far as it goes.
         return BEGINNING, bounded(view, done, BEGINNING, BEGINNING)[1]
     low, high = bounded(view, done, min(s[0] for s in spans), max(s[1] for s in spans))
@@ -224,11 +225,7 @@ def _extent(view: View, rows: "DataFrame", happened: str) -> Span | None:
     if found["first"] is None:
         return None
     first, last = (found[name].replace(tzinfo=UTC) for name in ("first", "last"))
-    if isinstance(view, Windowed):
-        return view.windows_of(first, last)
-    if view.lookback is None:
-        return first, datetime(9999, 12, 31, tzinfo=UTC)
-    return first, last + view.lookback + timedelta(microseconds=1)
+    return view.touched_by(first, last)
 
 
 def shadow_rows(spark: "SparkSession", settings: "Settings", table: str, replay: str) -> "DataFrame":

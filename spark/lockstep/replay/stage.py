@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lockstep import lake, ledger
-from lockstep.batch.compute import interval
 from lockstep.batch.rollup import summary, written_as
 from lockstep.contracts import CONTRACTS
 from lockstep.control.database import control
@@ -135,7 +134,7 @@ class Stage:
             # Whose rows they are now is told by what wrote them before: not by today's definition, at any rate.
             as_whom["definition"] = f"before {self.replay.id}"
         record = self._record("rollup", done, counts=self._recounted(view, done), sources=sources, **as_whom)
-        lake.replace(rows, self.settings, table, interval(view, *span), ledger.txn(table, record), record)
+        lake.replace(rows, self.settings, table, view.interval(*span), ledger.txn(table, record), record)
         ledger.committed(self.settings, table, record)
 
     def _recounted(self, view: View, done: ledger.Entry) -> dict[str, int]:

@@ -5,10 +5,10 @@ The leases of all tables are held from the first to the last.
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake, ledger
-from lockstep.batch.compute import interval
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View, Windowed
 from lockstep.definition.registry import VIEWS
@@ -83,9 +83,9 @@ def _gold(stage: Stage, view: View, commit: "Commit") -> int:
     table = gold_of(view)
     low, high = (datetime.fromisoformat(moment) for moment in commit.record["span"])
     versions = (commit.version - 1, commit.version, None)
-    before, then, now = (stage.read(table, at).where(interval(view, low, high)) for at in versions)
+    before, then, now = (stage.read(table, at).where(view.interval(low, high)) for at in versions)
     new = since(current(stage.settings, table), list(ledger.entry(commit).ranges))
-    kept = _touched(stage, view, now, then, new).persist()
+    kept = _touched(view, stage, now, then, new).persist()
     try:
         rows = before
         if count := kept.count():
@@ -97,11 +97,18 @@ def _gold(stage: Stage, view: View, commit: "Commit") -> int:
         kept.unpersist()
 
 
-def _touched(stage: Stage, view: View, now: "DataFrame", then: "DataFrame", new: list[Range]) -> "DataFrame":
-    """What must stay as it is now: windows that rows have reached since, or anybody has changed; of a keyed view its keys."""
-    if not isinstance(view, Windowed):
-        keys = list(view.key)
-        return now.exceptAll(then).select(*keys).unionAll(then.exceptAll(now).select(*keys)).distinct()
+@singledispatch
+def _touched(view: View, _stage: Stage, now: "DataFrame", then: "DataFrame", _new: list[Range]) -> "DataFrame":
+    """What must stay as it is now: the keys that anybody has changed since; of a windowed view the windows."""
+    keys = list(view.key)
+    return now.exceptAll(then).select(*keys).unionAll(then.exceptAll(now).select(*keys)).distinct()
+
+
+@_touched.register(Windowed)
+def _touched_windows(
+    view: Windowed, stage: Stage, now: "DataFrame", then: "DataFrame", new: list[Range]
+) -> "DataFrame":
+    """The windows that rows have reached since, or that anybody has changed."""
     changed = now.exceptAll(then).unionAll(then.exceptAll(now)).select("window_start")
     rows = stage.read(Tables.of(CONTRACTS[view.input]).log).where(of_stream(new, view.input))
     return changed.unionAll(_windows(view, rows.where(view.on_time))).distinct()

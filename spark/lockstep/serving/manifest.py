@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
+from lockstep.definition.columns import ddl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 TABLE = "ops.published"
-COLUMNS = "table STRING, version BIGINT, held BOOLEAN, by STRING, at TIMESTAMP"
+COLUMNS = {"table": "STRING", "version": "BIGINT", "held": "BOOLEAN", "by": "STRING", "at": "TIMESTAMP"}
 
 
 def published(settings: "Settings") -> dict[str, int]:
@@ -68,4 +69,4 @@ def _switch(
         if is_held:
             held[by] = dict(versions)
         record = {"writer": "manifest", "seq": _newest(settings).get("seq", 0) + 1, "by": by, "held": held}
-        lake.append(spark.createDataFrame(rows, COLUMNS), settings, TABLE, ledger.txn(TABLE, record), record)
+        lake.append(spark.createDataFrame(rows, ddl(COLUMNS)), settings, TABLE, ledger.txn(TABLE, record), record)

@@ -18,13 +18,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
-from lockstep.batch.compute import gold_columns
 from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
-from lockstep.definition import Keyed, View
+from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
-from lockstep.definition.view import BEGINNING
+from lockstep.definition.view import BEGINNING, END, literal
 from lockstep.live.frontier import final_at, live_place, live_position, live_within
 from lockstep.quality import outcomes
 from lockstep.serving.manifest import published
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 FRESHNESS = "serving.freshness"
-_NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ def freshness(settings: "Settings", view: View, held: Mapping[str, int]) -> Fres
     newest = next((c for c in lake.commits(settings, live_of(view)) if c.record.get("writer") == "live"), None)
     return Freshness(
         view.name,
-        None if done is None or _upserts(view) else final_at(settings, view, done),
+        None if done is None or view.upserts else final_at(settings, view, done),
         _moment(done.committed_at) if done else None,
         _moment(newest.timestamp) if newest else None,
     )
@@ -116,35 +114,31 @@ def _text(settings: "Settings", view: View, held: Mapping[str, int]) -> str | No
         return _select(view, live, "live", "_updated_at", "true") if live else None
     version = held.get(gold_of(view))
     gold = gold_of(view) + (f" VERSION AS OF {version:d}" if version is not None else "")
-    if _upserts(view):
+    if view.upserts:
         return _upserted(settings, view, gold, live, done)
     until = final_at(settings, view, done) or BEGINNING
-    batch = _select(view, gold, "batch", _literal(_moment(done.committed_at)), _before(view, until))
+    batch = _select(view, gold, "batch", literal(_moment(done.committed_at)), view.final_before(until))
     return (
-        f"{batch} UNION ALL {_select(view, live, 'live', '_updated_at', f'NOT ({_before(view, until)})')}"
+        f"{batch} UNION ALL {_select(view, live, 'live', '_updated_at', f'NOT ({view.final_before(until)})')}"
         if live
         else batch
     )
 
 
-def _before(view: View, until: datetime) -> str:
-    return f"at < {_literal(until)}" if isinstance(view, Keyed) else f"window_end <= {_literal(until)}"
-
-
 def _select(view: View, table: str, layer: str, as_of: str, where: str) -> str:
-    final = "true" if layer == "batch" and not _upserts(view) else "false"
+    final = "true" if layer == "batch" and not view.upserts else "false"
     more = f"'{layer}' AS _layer, {final} AS _final, {as_of} AS _as_of"
-    return f"SELECT {', '.join(_names(view))}, {more} FROM {table} WHERE {where}"  # noqa: S608
+    return f"SELECT {', '.join(view.output_columns)}, {more} FROM {table} WHERE {where}"  # noqa: S608
 
 
 def _upserted(settings: "Settings", view: View, gold: str, live: str | None, done: "Entry") -> str:
     """Batch's row of each key, or live's where that is newer: both tables are looked at once, so that a key is there once."""
-    as_of = _literal(_moment(done.committed_at))
+    as_of = literal(_moment(done.committed_at))
     if live is None:
         return _select(view, gold, "batch", as_of, "true")
-    newer = f"SELECT * FROM {live} WHERE _updated_at > {_literal(_ahead_since(settings, view, done))}"  # noqa: S608
+    newer = f"SELECT * FROM {live} WHERE _updated_at > {literal(_ahead_since(settings, view, done))}"  # noqa: S608
     keys = " AND ".join(f"g.{name} <=> l.{name}" for name in view.key)
-    columns = ", ".join(f"if(l._updated_at IS NULL, g.{name}, l.{name}) AS {name}" for name in _names(view))
+    columns = ", ".join(f"if(l._updated_at IS NULL, g.{name}, l.{name}) AS {name}" for name in view.output_columns)
     layer = "if(l._updated_at IS NULL, 'batch', 'live') AS _layer"
     more = f"{layer}, false AS _final, coalesce(l._updated_at, {as_of}) AS _as_of"
     return f"SELECT {columns}, {more} FROM (SELECT * FROM {gold}) g FULL OUTER JOIN ({newer}) l ON {keys}"  # noqa: S608
@@ -156,7 +150,7 @@ def _ahead_since(settings: "Settings", view: View, done: "Entry") -> datetime:
     for topic in (CONTRACTS[stream].topic for stream in view.streams):
         position = live_position(place, topic)
         if any(position.get(r.partition, 0) < r.end for r in done.ranges if r.topic == topic):
-            return _NEVER
+            return END
     seen = live_within(settings, view, done)
     return seen.changed_at if seen else BEGINNING
 
@@ -164,25 +158,12 @@ def _ahead_since(settings: "Settings", view: View, done: "Entry") -> datetime:
 def _freshness_text(settings: "Settings", view: View, held: Mapping[str, int]) -> str:
     now = freshness(settings, view, held)
     live = f"(SELECT max(_updated_at) FROM {live_of(view)})" if lake.exists(settings, live_of(view)) else "NULL"  # noqa: S608
-    moments = [_literal(m) if m else "CAST(NULL AS TIMESTAMP)" for m in (now.final_until, now.batch_at)]
+    moments = [literal(m) if m else "CAST(NULL AS TIMESTAMP)" for m in (now.final_until, now.batch_at)]
     return (
         f"SELECT '{view.name}' AS view, {moments[0]} AS final_until, {moments[1]} AS batch_at, "
         f"CAST({live} AS TIMESTAMP) AS live_at"
     )
 
 
-def _names(view: View) -> list[str]:
-    return [column.split()[0] for column in gold_columns(view).split(", ")]
-
-
-def _upserts(view: View) -> bool:
-    return isinstance(view, Keyed) and view.upserts
-
-
 def _moment(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _literal(moment: datetime) -> str:
-    # With its zone: a reader's session may have another one.
-    return f"TIMESTAMP '{moment.astimezone(UTC):%F %T.%f}+00:00'"

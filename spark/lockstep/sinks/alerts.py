@@ -1,20 +1,21 @@
-"""Which views raise alerts, and how those leave the lake: the one place that says so.
+"""Alerts: rows of the views that declare them, on their way out of the lake.
 
 Each alert goes to the topic ``alerts``, and directly to the webhook and the mail server that the settings name.
 """
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockstep import settings
 from lockstep.control.database import control
+from lockstep.definition.alerting import Alerting
+from lockstep.definition.registry import VIEWS
 from lockstep.errors import LockstepError
 from lockstep.sinks import outbox
-from lockstep.sinks.direct import DirectSink, Outlet, Overload, ToReceiver, deliver
+from lockstep.sinks.direct import DirectSink, Outlet, ToReceiver, deliver
 from lockstep.sinks.mail import Mail
-from lockstep.sinks.sink import ID, Delivery, TopicSink
+from lockstep.sinks.sink import ID, TopicSink
 from lockstep.sinks.topic import ToTopic
 from lockstep.sinks.webhook import Webhook
 
@@ -27,30 +28,6 @@ log = logging.getLogger("lockstep.sinks")
 
 PATIENCE_SECONDS = 2.0
 Send = Callable[["DataFrame", int], object]
-
-
-@dataclass(frozen=True)
-class Alerting:
-    """How the alerts of a view leave.
-
-    Args:
-        id: the columns that make an alert that alert, whoever computes it and however often: its idempotency key.
-        key: the column whose value decides the partition of the topic.
-        delivery: to the topic.
-        overload: what becomes of alerts that a webhook or mail server does not take in time.
-    """
-
-    id: tuple[str, ...]
-    key: str
-    delivery: Delivery = Delivery.EXACTLY_ONCE
-    overload: Overload = Overload.BUFFER
-
-
-ALERTS: dict[str, Alerting] = {
-    "fraud_alerts": Alerting(id=("payment_id",), key="user_id"),
-    "failed_logins": Alerting(id=("event_id",), key="user_id"),
-    "sensor_alerts": Alerting(id=("event_id",), key="sensor_id"),
-}
 
 
 class Alerts:
@@ -106,7 +83,7 @@ def send_waiting(config: "Settings") -> int:
     sent = 0
     with control(config) as connection:
         waiting = {sink for sink, states in outbox.counts(connection).items() if states[outbox.State.WAITING]}
-    for view, alerting in ALERTS.items():
+    for view, alerting in alerting_views().items():
         for sink in receivers(config, view, alerting):
             if sink.name in waiting:
                 try:
@@ -114,3 +91,8 @@ def send_waiting(config: "Settings") -> int:
                 except LockstepError as error:
                     log.warning("%s", error)
     return sent
+
+
+def alerting_views() -> dict[str, Alerting]:
+    """Which views of the project raise alerts, and how those leave the lake."""
+    return {view.name: view.alerts for view in VIEWS.values() if view.alerts}

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
@@ -15,6 +14,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_r
 from lockstep import settings
 from lockstep.control.database import control
 from lockstep.control.leases import lease
+from lockstep.definition.alerting import Overload
 from lockstep.failpoints import failpoint
 from lockstep.sinks import outbox
 from lockstep.sinks.errors import Overloaded
@@ -36,14 +36,6 @@ class Busy(Exception):
 
 class Refused(Exception):
     """The receiver will never take this message."""
-
-
-class Overload(StrEnum):
-    """What becomes of rows that a receiver does not take in time."""
-
-    DROP = "drop"
-    BUFFER = "buffer"
-    BACKPRESSURE = "backpressure"
 
 
 class Outlet(Protocol):

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from lockstep.definition.alerting import Delivery
 from lockstep.sinks.errors import NameRefused, RowRefused
 
 if TYPE_CHECKING:
@@ -20,14 +20,6 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,200}")
 _TIMESTAMPS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX", "ignoreNullFields": "false"}
-
-
-class Delivery(StrEnum):
-    """How often a row arrives when the sender is killed and runs its micro-batch again."""
-
-    AT_MOST_ONCE = "at_most_once"
-    AT_LEAST_ONCE = "at_least_once"
-    EXACTLY_ONCE = "exactly_once"
 
 
 @dataclass(frozen=True)

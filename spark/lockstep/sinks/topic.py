@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from lockstep import settings
+from lockstep.definition.alerting import Delivery
 from lockstep.failpoints import failpoint
 from lockstep.kafka_clients import KEPT, confluent_config, create_topics, latest_by_key
 from lockstep.sinks.attempts import first_attempt
 from lockstep.sinks.errors import DeliveryFailed, Fenced
-from lockstep.sinks.sink import IDEMPOTENCY_KEY, Delivery, Message, TopicSink, messages
+from lockstep.sinks.sink import IDEMPOTENCY_KEY, Message, TopicSink, messages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,10 +6,18 @@ CONTRACT = Contract(
     name="clicks",
     topic="clicks",
     kind="events",
-    schema=(
-        "event_id STRING, event_time TIMESTAMP, user_id STRING, session_id STRING, ad_id STRING, query STRING, "
-        "position INT, product_id STRING, country STRING, device STRING"
-    ),
+    columns={
+        "event_id": "STRING",
+        "event_time": "TIMESTAMP",
+        "user_id": "STRING",
+        "session_id": "STRING",
+        "ad_id": "STRING",
+        "query": "STRING",
+        "position": "INT",
+        "product_id": "STRING",
+        "country": "STRING",
+        "device": "STRING",
+    },
     key=("user_id",),
     unique_id=("event_id",),
     event_time="event_time",

@@ -6,10 +6,15 @@ CONTRACT = Contract(
     name="logins",
     topic="logins",
     kind="events",
-    schema=(
-        "event_id STRING, event_time TIMESTAMP, user_id STRING, session_id STRING, success BOOLEAN, country STRING, "
-        "device STRING"
-    ),
+    columns={
+        "event_id": "STRING",
+        "event_time": "TIMESTAMP",
+        "user_id": "STRING",
+        "session_id": "STRING",
+        "success": "BOOLEAN",
+        "country": "STRING",
+        "device": "STRING",
+    },
     key=("user_id",),
     unique_id=("event_id",),
     event_time="event_time",

@@ -6,10 +6,16 @@ CONTRACT = Contract(
     name="page_views",
     topic="page_views",
     kind="events",
-    schema=(
-        "event_id STRING, event_time TIMESTAMP, user_id STRING, session_id STRING, page STRING, "
-        "referrer STRING, country STRING, device STRING"
-    ),
+    columns={
+        "event_id": "STRING",
+        "event_time": "TIMESTAMP",
+        "user_id": "STRING",
+        "session_id": "STRING",
+        "page": "STRING",
+        "referrer": "STRING",
+        "country": "STRING",
+        "device": "STRING",
+    },
     key=("user_id",),
     unique_id=("event_id",),
     event_time="event_time",

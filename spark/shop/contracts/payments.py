@@ -6,10 +6,16 @@ CONTRACT = Contract(
     name="payments",
     topic="payments",
     kind="events",
-    schema=(
-        "event_id STRING, event_time TIMESTAMP, user_id STRING, session_id STRING, order_id STRING, "
-        "amount DECIMAL(14,3), method STRING, country STRING"
-    ),
+    columns={
+        "event_id": "STRING",
+        "event_time": "TIMESTAMP",
+        "user_id": "STRING",
+        "session_id": "STRING",
+        "order_id": "STRING",
+        "amount": "DECIMAL(14,3)",
+        "method": "STRING",
+        "country": "STRING",
+    },
     key=("user_id",),
     unique_id=("event_id",),
     event_time="event_time",

@@ -6,7 +6,12 @@ CONTRACT = Contract(
     name="products",
     topic="shop.public.products",
     kind="changes",
-    schema="product_id STRING, description STRING, price DECIMAL(12,3), updated_at TIMESTAMP",
+    columns={
+        "product_id": "STRING",
+        "description": "STRING",
+        "price": "DECIMAL(12,3)",
+        "updated_at": "TIMESTAMP",
+    },
     key=("product_id",),
     unique_id=("product_id",),
     event_time="updated_at",

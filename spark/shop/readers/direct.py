@@ -8,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from lockstep.control.database import control
-from lockstep.sinks.direct import DirectSink, Outcome, Overload, deliver
+from lockstep.definition.alerting import Overload
+from lockstep.sinks.direct import DirectSink, Outcome, deliver
 from lockstep.sinks.errors import Overloaded
 from lockstep.sinks.outbox import forget
 from lockstep.sinks.sink import IDEMPOTENCY_KEY, messages

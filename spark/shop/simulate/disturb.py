@@ -93,7 +93,7 @@ def _changed(event: Event, changes: dict[str, Any]) -> bytes:
 
 def _typed(contract: Contract) -> list[str]:
     """The required columns that no text can stand for."""
-    types = dict(column.split(maxsplit=1) for column in contract.schema.split(", "))
+    types = contract.columns
     return [name for name in contract.required if types[name] != "STRING"]
 
 

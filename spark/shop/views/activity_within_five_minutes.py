@@ -38,7 +38,7 @@ def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="activity_within_five_minutes",
-    columns="user_id STRING, event_id STRING, stream STRING, events BIGINT",
+    columns={"user_id": "STRING", "event_id": "STRING", "stream": "STRING", "events": "BIGINT"},
     key=("stream", "event_id"),
     allowed_lateness=timedelta(seconds=10),
     inputs=tuple(Input(stream, "user_id", COLUMNS) for stream in ("page_views", "searches", "clicks")),

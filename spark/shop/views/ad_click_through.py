@@ -31,8 +31,16 @@ JOIN = IntervalJoin("impressions", WITHIN, _row)
 
 VIEW = Keyed(
     name="ad_click_through",
-    columns="ad_id STRING, user_id STRING, impression_id STRING, shown_at TIMESTAMP, click_no INT, click_id STRING, "
-    "clicked_at TIMESTAMP, delay_ms BIGINT",
+    columns={
+        "ad_id": "STRING",
+        "user_id": "STRING",
+        "impression_id": "STRING",
+        "shown_at": "TIMESTAMP",
+        "click_no": "INT",
+        "click_id": "STRING",
+        "clicked_at": "TIMESTAMP",
+        "delay_ms": "BIGINT",
+    },
     key=("impression_id", "click_no"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(

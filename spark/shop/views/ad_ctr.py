@@ -24,7 +24,14 @@ RATE = IntervalRate("impressions", WITHIN, SIZE, key="ad_id", who="user_id", slo
 
 VIEW = Keyed(
     name="ad_ctr",
-    columns="window_start TIMESTAMP, window_end TIMESTAMP, ad_id STRING, impressions BIGINT, clicked BIGINT, ctr DOUBLE",
+    columns={
+        "window_start": "TIMESTAMP",
+        "window_end": "TIMESTAMP",
+        "ad_id": "STRING",
+        "impressions": "BIGINT",
+        "clicked": "BIGINT",
+        "ctr": "DOUBLE",
+    },
     key=("window_start", "ad_id"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(

@@ -7,6 +7,7 @@ the same alert: one, at the third failure.
 from datetime import datetime, timedelta
 
 from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.alerting import Alerting
 from lockstep.definition.keyed import Row, State
 
 WINDOW = timedelta(minutes=5)
@@ -40,7 +41,12 @@ def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="failed_logins",
-    columns="user_id STRING, event_id STRING, first_failed_at TIMESTAMP, country STRING",
+    columns={
+        "user_id": "STRING",
+        "event_id": "STRING",
+        "first_failed_at": "TIMESTAMP",
+        "country": "STRING",
+    },
     key=("event_id",),
     allowed_lateness=timedelta(seconds=10),
     inputs=(Input("logins", "user_id", ("event_id", "user_id", "country"), where="NOT success"),),
@@ -49,4 +55,5 @@ VIEW = Keyed(
     on_timer=on_timer,
     # The third failure's window, and that of the failure before it, which tells whether the alert was given already.
     lookback=2 * WINDOW,
+    alerts=Alerting(id=("event_id",), key="user_id"),
 )

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.alerting import Alerting
 from lockstep.definition.keyed import Row, State
 
 WINDOW = timedelta(seconds=300)
@@ -47,8 +48,16 @@ def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="fraud_alerts",
-    columns="user_id STRING, payment_id STRING, order_id STRING, amount DECIMAL(14,3), payment_country STRING, "
-    "login_id STRING, login_country STRING, login_at TIMESTAMP",
+    columns={
+        "user_id": "STRING",
+        "payment_id": "STRING",
+        "order_id": "STRING",
+        "amount": "DECIMAL(14,3)",
+        "payment_country": "STRING",
+        "login_id": "STRING",
+        "login_country": "STRING",
+        "login_at": "TIMESTAMP",
+    },
     key=("payment_id",),
     allowed_lateness=timedelta(seconds=10),
     inputs=(
@@ -61,4 +70,5 @@ VIEW = Keyed(
     timer=timer,
     on_timer=on_timer,
     lookback=WINDOW,
+    alerts=Alerting(id=("payment_id",), key="user_id"),
 )

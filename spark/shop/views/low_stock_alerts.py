@@ -69,9 +69,15 @@ VIEW = Keyed(
     name="low_stock_alerts",
     inputs=INPUTS,
     process=process,
-    columns=(
-        "product_id STRING, low BOOLEAN, alerts INT, since TIMESTAMP, lowest BIGINT, recovered_at TIMESTAMP, stock BIGINT"
-    ),
+    columns={
+        "product_id": "STRING",
+        "low": "BOOLEAN",
+        "alerts": "INT",
+        "since": "TIMESTAMP",
+        "lowest": "BIGINT",
+        "recovered_at": "TIMESTAMP",
+        "stock": "BIGINT",
+    },
     key=("product_id",),
     allowed_lateness=timedelta(0),
 )

@@ -34,7 +34,7 @@ def on_timer(state: State, at: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="orders_in_eight_minutes",
-    columns="country STRING, orders BIGINT",
+    columns={"country": "STRING", "orders": "BIGINT"},
     # Orders of one instant give a row each.
     key=("at", "country", "orders"),
     allowed_lateness=timedelta(seconds=30),

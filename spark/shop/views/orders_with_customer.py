@@ -44,10 +44,17 @@ VIEW = Keyed(
         Input("users", "user_id", _CUSTOMER, time="_committed_at"),
     ),
     process=process,
-    columns=(
-        "order_id STRING, customer STRING, country STRING, kind STRING, amount DECIMAL(12,3), ordered_at TIMESTAMP, "
-        "name STRING, age INT, deleted BOOLEAN"
-    ),
+    columns={
+        "order_id": "STRING",
+        "customer": "STRING",
+        "country": "STRING",
+        "kind": "STRING",
+        "amount": "DECIMAL(12,3)",
+        "ordered_at": "TIMESTAMP",
+        "name": "STRING",
+        "age": "INT",
+        "deleted": "BOOLEAN",
+    },
     # Of two customers, because an order that moves stays, as deleted, with the one who had it.
     key=("order_id", "customer"),
     allowed_lateness=timedelta(0),

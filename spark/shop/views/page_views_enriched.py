@@ -61,10 +61,16 @@ VIEW = Keyed(
         Input("users", "user_id", ("name", "age", "updated_at", "_lsn"), time="_committed_at"),
     ),
     process=process,
-    columns=(
-        "event_id STRING, event_time TIMESTAMP, user_id STRING, page STRING, name STRING, age INT, version BIGINT, "
-        "valid_from TIMESTAMP"
-    ),
+    columns={
+        "event_id": "STRING",
+        "event_time": "TIMESTAMP",
+        "user_id": "STRING",
+        "page": "STRING",
+        "name": "STRING",
+        "age": "INT",
+        "version": "BIGINT",
+        "valid_from": "TIMESTAMP",
+    },
     key=("event_id",),
     allowed_lateness=timedelta(seconds=10),
 )

@@ -23,7 +23,12 @@ VIEW = Windowed(
     name="page_views_per_minute",
     input="page_views",
     transform=transform,
-    columns="window_start TIMESTAMP, window_end TIMESTAMP, page STRING, views BIGINT",
+    columns={
+        "window_start": "TIMESTAMP",
+        "window_end": "TIMESTAMP",
+        "page": "STRING",
+        "views": "BIGINT",
+    },
     key=("window_start", "page"),
     event_time="event_time",
     size=timedelta(minutes=1),

@@ -52,10 +52,15 @@ VIEW = Keyed(
     process=process,
     timer=subscriptions.timer,
     on_timer=on_timer,
-    columns=(
-        "user_id STRING, product_id STRING, version BIGINT, changed_at TIMESTAMP, description STRING, "
-        "old_price DECIMAL(12,3), new_price DECIMAL(12,3)"
-    ),
+    columns={
+        "user_id": "STRING",
+        "product_id": "STRING",
+        "version": "BIGINT",
+        "changed_at": "TIMESTAMP",
+        "description": "STRING",
+        "old_price": "DECIMAL(12,3)",
+        "new_price": "DECIMAL(12,3)",
+    },
     key=("user_id", "product_id", "version"),
     allowed_lateness=timedelta(seconds=10),
 )

@@ -51,7 +51,13 @@ VIEW = Keyed(
     name="product_stock",
     inputs=INPUTS,
     process=process,
-    columns="product_id STRING, counted INT, counted_at TIMESTAMP, sold BIGINT, stock BIGINT",
+    columns={
+        "product_id": "STRING",
+        "counted": "INT",
+        "counted_at": "TIMESTAMP",
+        "sold": "BIGINT",
+        "stock": "BIGINT",
+    },
     key=("product_id",),
     allowed_lateness=timedelta(0),
 )

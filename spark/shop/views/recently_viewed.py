@@ -36,7 +36,7 @@ def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="recently_viewed",
-    columns="user_id STRING, event_id STRING, products ARRAY<STRING>",
+    columns={"user_id": "STRING", "event_id": "STRING", "products": "ARRAY<STRING>"},
     key=("user_id", "event_id"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(Input("page_views", "user_id", ("event_id", "user_id", "page"), where=f"page LIKE '{PAGE}_%'"),),

@@ -43,7 +43,7 @@ def transform(requests: "DataFrame") -> "DataFrame":
         "buckets",
         lambda b: F.struct(b["item"].alias("from_ms"), (b["item"] + _width(b["item"])).alias("to_ms"), b["count"]),
     )
-    return counted.withColumns(quantiles | {"histogram": histogram}).select(*VIEW.names)
+    return counted.withColumns(quantiles | {"histogram": histogram}).select(*VIEW.columns)
 
 
 def _lower_bound(time: "Column") -> "Column":
@@ -80,11 +80,19 @@ VIEW = Windowed(
     name="response_times",
     input="requests",
     transform=transform,
-    columns=(
-        "window_start TIMESTAMP, window_end TIMESTAMP, endpoint STRING, requests BIGINT, errors BIGINT, "
-        "error_rate DECIMAL(9,6), mean_ms DECIMAL(18,3), p50_ms DECIMAL(12,1), p95_ms DECIMAL(12,1), "
-        "p99_ms DECIMAL(12,1), histogram ARRAY<STRUCT<from_ms:BIGINT,to_ms:BIGINT,count:BIGINT>>"
-    ),
+    columns={
+        "window_start": "TIMESTAMP",
+        "window_end": "TIMESTAMP",
+        "endpoint": "STRING",
+        "requests": "BIGINT",
+        "errors": "BIGINT",
+        "error_rate": "DECIMAL(9,6)",
+        "mean_ms": "DECIMAL(18,3)",
+        "p50_ms": "DECIMAL(12,1)",
+        "p95_ms": "DECIMAL(12,1)",
+        "p99_ms": "DECIMAL(12,1)",
+        "histogram": "ARRAY<STRUCT<from_ms:BIGINT,to_ms:BIGINT,count:BIGINT>>",
+    },
     key=("window_start", "endpoint"),
     size=SIZE,
     slide=SLIDE,

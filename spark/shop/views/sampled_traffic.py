@@ -23,7 +23,12 @@ VIEW = Windowed(
     name="sampled_traffic",
     input="page_views",
     transform=transform,
-    columns="window_start TIMESTAMP, window_end TIMESTAMP, page STRING, views BIGINT",
+    columns={
+        "window_start": "TIMESTAMP",
+        "window_end": "TIMESTAMP",
+        "page": "STRING",
+        "views": "BIGINT",
+    },
     key=("window_start", "page"),
     size=SIZE,
     slide=SLIDE,

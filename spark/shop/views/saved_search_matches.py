@@ -66,10 +66,15 @@ VIEW = Keyed(
     process=process,
     timer=subscriptions.timer,
     on_timer=on_timer,
-    columns=(
-        "user_id STRING, query STRING, product_id STRING, version BIGINT, changed_at TIMESTAMP, description STRING, "
-        "price DECIMAL(12,3)"
-    ),
+    columns={
+        "user_id": "STRING",
+        "query": "STRING",
+        "product_id": "STRING",
+        "version": "BIGINT",
+        "changed_at": "TIMESTAMP",
+        "description": "STRING",
+        "price": "DECIMAL(12,3)",
+    },
     key=("user_id", "query", "product_id", "version"),
     allowed_lateness=timedelta(seconds=10),
 )

@@ -32,8 +32,17 @@ JOIN = IntervalJoin("searches", WITHIN, _row)
 
 VIEW = Keyed(
     name="search_click_through",
-    columns="query STRING, session_id STRING, search_id STRING, searched_at TIMESTAMP, click_no INT, click_id STRING, "
-    "position INT, product_id STRING, delay_ms BIGINT",
+    columns={
+        "query": "STRING",
+        "session_id": "STRING",
+        "search_id": "STRING",
+        "searched_at": "TIMESTAMP",
+        "click_no": "INT",
+        "click_id": "STRING",
+        "position": "INT",
+        "product_id": "STRING",
+        "delay_ms": "BIGINT",
+    },
     key=("search_id", "click_no"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(

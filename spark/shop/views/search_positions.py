@@ -31,8 +31,15 @@ RATE = IntervalRate("searches", WITHIN, SIZE, key="query", who="session_id", slo
 
 VIEW = Keyed(
     name="search_positions",
-    columns="window_start TIMESTAMP, window_end TIMESTAMP, query STRING, position INT, searches BIGINT, clicked BIGINT, "
-    "ctr DOUBLE",
+    columns={
+        "window_start": "TIMESTAMP",
+        "window_end": "TIMESTAMP",
+        "query": "STRING",
+        "position": "INT",
+        "searches": "BIGINT",
+        "clicked": "BIGINT",
+        "ctr": "DOUBLE",
+    },
     key=("window_start", "query", "position"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(

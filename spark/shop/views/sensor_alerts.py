@@ -5,6 +5,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from lockstep.definition import Event, Input, Keyed
+from lockstep.definition.alerting import Alerting
 
 READINGS = 3
 # By metric: an alert begins above the first, and ends at the second, so that it does not flutter.
@@ -41,10 +42,16 @@ VIEW = Keyed(
         ),
     ),
     process=process,
-    columns=(
-        "event_id STRING, sensor_id STRING, metric STRING, what STRING, average DECIMAL(9,3), threshold DECIMAL(9,3), "
-        "since TIMESTAMP"
-    ),
+    columns={
+        "event_id": "STRING",
+        "sensor_id": "STRING",
+        "metric": "STRING",
+        "what": "STRING",
+        "average": "DECIMAL(9,3)",
+        "threshold": "DECIMAL(9,3)",
+        "since": "TIMESTAMP",
+    },
     key=("event_id",),
     allowed_lateness=timedelta(seconds=10),
+    alerts=Alerting(id=("event_id",), key="sensor_id"),
 )

@@ -34,10 +34,16 @@ VIEW = Windowed(
     name="sensor_averages",
     input="sensors",
     transform=transform,
-    columns=(
-        "window_start TIMESTAMP, window_end TIMESTAMP, sensor_id STRING, metric STRING, readings BIGINT, "
-        "average DECIMAL(18,6), lowest DECIMAL(9,3), highest DECIMAL(9,3)"
-    ),
+    columns={
+        "window_start": "TIMESTAMP",
+        "window_end": "TIMESTAMP",
+        "sensor_id": "STRING",
+        "metric": "STRING",
+        "readings": "BIGINT",
+        "average": "DECIMAL(18,6)",
+        "lowest": "DECIMAL(9,3)",
+        "highest": "DECIMAL(9,3)",
+    },
     key=("window_start", "sensor_id", "metric"),
     size=SIZE,
     slide=SIZE,

@@ -42,8 +42,14 @@ def on_timer(state: State, _: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="user_sessions",
-    columns="user_id STRING, session_start TIMESTAMP, session_end TIMESTAMP, pages BIGINT, duration_ms BIGINT, "
-    "converted BOOLEAN",
+    columns={
+        "user_id": "STRING",
+        "session_start": "TIMESTAMP",
+        "session_end": "TIMESTAMP",
+        "pages": "BIGINT",
+        "duration_ms": "BIGINT",
+        "converted": "BOOLEAN",
+    },
     key=("user_id", "session_start"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(Input("page_views", "user_id", ("user_id",)), Input("payments", "user_id", ("user_id",))),

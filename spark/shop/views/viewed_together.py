@@ -39,7 +39,12 @@ def on_timer(state: State, _: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="viewed_together",
-    columns="user_id STRING, visit_start TIMESTAMP, product_id STRING, other_id STRING",
+    columns={
+        "user_id": "STRING",
+        "visit_start": "TIMESTAMP",
+        "product_id": "STRING",
+        "other_id": "STRING",
+    },
     key=("user_id", "visit_start", "product_id", "other_id"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(Input("page_views", "user_id", ("user_id", "page"), where=f"page LIKE '{PAGE}_%'"),),

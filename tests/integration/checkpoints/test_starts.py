@@ -92,7 +92,7 @@ def test_a_change_that_the_checkpoint_cannot_follow_is_said_before_and_refused_a
     assert compatible.verdict(spark, settings, replace(view, transform=without_robots)).differences == ()
 
     changed = replace(
-        view, transform=by_user, columns=f"{view.columns}, user_id STRING", key=("window_start", "page", "user_id")
+        view, transform=by_user, columns={**view.columns, "user_id": "STRING"}, key=("window_start", "page", "user_id")
     )
     said = str(compatible.verdict(spark, settings, changed))
     assert "user_id string" in said, "the sink"

@@ -29,7 +29,7 @@ BAD = {
         "its key is not unique: two rows have {'window_start': '2026-01-01 00:00:00'}; add the column",
     ),
     "its function gives other columns": (
-        replace(WINDOWED, columns=WINDOWED.columns.replace("BIGINT", "INT")),
+        replace(WINDOWED, columns={**WINDOWED.columns, "views": "INT"}),
         "it gives window_start timestamp, window_end timestamp, page string, views bigint; make both the same",
     ),
     "its function reads a column that is not there": (
@@ -42,7 +42,7 @@ BAD = {
         "its key is not unique: two rows have {'country': ",
     ),
     "a machine's rows have more columns": (
-        replace(KEYED, columns="country STRING", key=("at", "country")),
+        replace(KEYED, columns={"country": "STRING"}, key=("at", "country")),
         "its rows have the columns orders, which it does not declare",
     ),
     "a machine fails": (

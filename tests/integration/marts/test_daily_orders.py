@@ -11,6 +11,7 @@ import pytest
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.columns import ddl
 from lockstep.lake import Txn
 from lockstep.marts import MartsFailed, build, unit_tests
 from lockstep.settings import Settings
@@ -18,7 +19,9 @@ from lockstep.settings import Settings
 DAY = datetime(2026, 11, 19, tzinfo=UTC)
 NEXT = DAY + timedelta(days=1)
 AFTER = NEXT + timedelta(days=1)
-TABLES = {f"silver.{name}": f"{CONTRACTS[name].schema}, _deleted BOOLEAN" for name in ("orders", "order_lines")}
+TABLES = {
+    f"silver.{name}": {**CONTRACTS[name].columns, "_deleted": "BOOLEAN"} for name in ("orders", "order_lines")
+}
 
 
 class Order(NamedTuple):
@@ -57,9 +60,9 @@ def holding(settings: Settings, versions: Iterator[int]) -> Iterator[Callable[..
     """Make silver hold these orders and no others."""
 
     def hold(spark: Any, *orders: Order) -> None:
-        for table, ddl in TABLES.items():
-            lake.create(spark, settings, table, ddl)
-            frame = spark.createDataFrame([order.rows()[table] for order in orders], ddl)
+        for table, columns in TABLES.items():
+            lake.create(spark, settings, table, columns)
+            frame = spark.createDataFrame([order.rows()[table] for order in orders], ddl(columns))
             lake.replace(frame, settings, table, "true", Txn("test", next(versions)), {"writer": "test"})
 
     yield hold

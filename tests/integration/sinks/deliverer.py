@@ -6,7 +6,8 @@ Run as ``python deliverer.py NAME TOPIC DELIVERY ACKNOWLEDGED BATCHES [without-r
 import sys
 from pathlib import Path
 
-from lockstep.sinks.sink import Delivery, TopicSink
+from lockstep.definition.alerting import Delivery
+from lockstep.sinks.sink import TopicSink
 from lockstep.sinks.topic import ExactlyOnce, ToTopic
 
 ROWS = 5

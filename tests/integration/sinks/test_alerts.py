@@ -19,7 +19,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.kafka_clients import ensure_topics
 from lockstep.live import generations
-from lockstep.sinks.alerts import ALERTS, receivers, send_waiting
+from lockstep.sinks.alerts import receivers, send_waiting
 from lockstep.sinks.direct import Outcome, deliver
 from lockstep.sinks.sink import Message
 
@@ -51,7 +51,6 @@ def view(logins, monkeypatch):
     """The view failed_logins under a name of its own, whose alerts go out exactly once."""
     own = replace(VIEWS["failed_logins"], name=f"failed_logins_{logins.topic[-8:]}")
     monkeypatch.setitem(VIEWS, own.name, own)
-    monkeypatch.setitem(ALERTS, own.name, ALERTS["failed_logins"])
     return own
 
 
@@ -92,7 +91,7 @@ def test_an_alert_arrives_exactly_once_though_spark_runs_its_batch_again(setting
 def test_the_live_service_sends_what_waited_for_a_busy_webhook(settings, view):
     with served(Web()) as web:
         named = settings.model_copy(update={"webhook_url": f"http://127.0.0.1:{web.server_address[1]}/"})
-        (sink,) = receivers(named, view.name, ALERTS[view.name])
+        (sink,) = receivers(named, view.name, view.alerts)
         web.answers = [503] * 1000
         assert deliver(named, sink, [Message("a1", "u1", "{}")]) == Outcome(waiting=1)
         web.answers = []

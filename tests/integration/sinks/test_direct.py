@@ -12,9 +12,10 @@ import pytest
 from tests.integration.sinks.receivers import Mailbox, Web, served
 
 from lockstep.control.database import control
+from lockstep.definition.alerting import Overload
 from lockstep.failpoints import VARIABLE
 from lockstep.sinks import outbox
-from lockstep.sinks.direct import DirectSink, Outcome, Overload, ToReceiver
+from lockstep.sinks.direct import DirectSink, Outcome, ToReceiver
 from lockstep.sinks.errors import Overloaded
 from lockstep.sinks.mail import Mail
 from lockstep.sinks.webhook import Webhook

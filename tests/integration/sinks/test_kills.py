@@ -9,8 +9,9 @@ import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tests.integration.sinks.deliverer import rows
 
+from lockstep.definition.alerting import Delivery
 from lockstep.sinks.errors import Fenced
-from lockstep.sinks.sink import Delivery, TopicSink
+from lockstep.sinks.sink import TopicSink
 from lockstep.sinks.topic import ToTopic
 
 ONCE, MORE, LESS = "exactly_once", "at_least_once", "at_most_once"

@@ -10,10 +10,10 @@ from tests.support.paths import CHECKOUT
 from lockstep import lake
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View, Windowed
+from lockstep.definition.columns import CHANGE, PROVENANCE
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, bronze_of
 from lockstep.quality.suites import gated, load
-from lockstep.refine.parse import CHANGE, PROVENANCE, columns
 from lockstep.settings import Settings
 
 OURS = Settings()
@@ -67,7 +67,7 @@ def test_a_contract_has_its_tables_in_every_layer(contract: Contract) -> None:
 @every_contract
 def test_a_contract_has_a_suite_over_its_own_columns(contract: Contract) -> None:
     extra = CHANGE if contract.kind == "changes" else ()
-    assert asked_for(f"silver.{contract.name}") <= {*columns(contract), *PROVENANCE, *extra}
+    assert asked_for(f"silver.{contract.name}") <= {*contract.columns, *PROVENANCE, *extra}
 
 
 @every_contract
@@ -93,7 +93,7 @@ def test_a_unit_test_looks_at_every_contract() -> None:
 @every_view
 def test_a_view_has_a_suite_over_its_own_columns(view: View) -> None:
     when = ("window_start", "window_end") if isinstance(view, Windowed) else ("at",)
-    assert asked_for(f"gold.{view.name}") <= {*view.names, *when}
+    assert asked_for(f"gold.{view.name}") <= {*view.columns, *when}
     assert not_null(f"gold.{view.name}") >= {*when, *view.key}
     assert view.key in unique(f"gold.{view.name}")
 

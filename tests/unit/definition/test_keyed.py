@@ -23,7 +23,7 @@ def on_timer(state, at):
 
 VIEW = Keyed(
     name="test",
-    columns="what STRING, n BIGINT",
+    columns={"what": "STRING", "n": "BIGINT"},
     key=("at", "n"),
     allowed_lateness=timedelta(seconds=5),
     inputs=(Input("page_views", "user_id", ("page",)),),

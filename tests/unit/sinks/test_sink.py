@@ -6,8 +6,9 @@ from decimal import Decimal
 
 import pytest
 
+from lockstep.definition.alerting import Delivery
 from lockstep.sinks.errors import NameRefused, RowRefused
-from lockstep.sinks.sink import Delivery, TopicSink, alert_id, messages
+from lockstep.sinks.sink import TopicSink, alert_id, messages
 
 AT = datetime(2026, 11, 10, 10, 0, 15, tzinfo=UTC)
 

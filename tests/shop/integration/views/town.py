@@ -98,24 +98,12 @@ def _change(contract: Contract, identity: tuple[Any, ...], before: Any, after: A
 
 
 def _row(contract: Contract, dice: Random, at: datetime) -> dict[str, Any]:
-    columns = [column.split(maxsplit=1) for column in _columns(contract.schema)]
-    row = {name: _value(contract, dice, name, kind, at) for name, kind in columns}
+    row = {name: _value(contract, dice, name, kind, at) for name, kind in contract.columns.items()}
     if row.get("session_id"):
         row["session_id"] = f"s-{row['user_id']}"
     if row.get("ad_id") and "query" in row:
         row["query"] = None
     return row
-
-
-def _columns(schema: str) -> list[str]:
-    depth, parts = 0, [""]
-    for char in schema:
-        depth += (char in "(<") - (char in ")>")
-        if char == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return [part.strip() for part in parts]
 
 
 def _value(contract: Contract, dice: Random, name: str, kind: str, at: datetime) -> Any:

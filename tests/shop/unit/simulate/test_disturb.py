@@ -56,7 +56,7 @@ def test_no_poison_could_pass_for_a_good_event(poison, seed: int) -> None:  # ty
 def is_bad(topic: str, value: bytes, arrival: int) -> bool:
     """An independent reading of the contract."""
     contract = CONTRACTS[topic]
-    types = dict(column.split(maxsplit=1) for column in contract.schema.split(", "))
+    types = contract.columns
     try:
         payload = json.loads(value.decode())
         happened = datetime.fromisoformat(payload["event_time"]).timestamp() * 1000

@@ -78,7 +78,7 @@ def test_all_topics_are_played(records: list[Record]) -> None:
 def test_payloads_have_the_columns_of_their_contract_and_key(clean: dict[str, list[dict[str, Any]]]) -> None:
     for topic, payloads in clean.items():
         contract = CONTRACTS[topic]
-        columns = [column.split()[0] for column in contract.schema.split(", ")]
+        columns = list(contract.columns)
         assert all(list(payload) == columns for payload in payloads)
         assert all(payload[name] is not None for payload in payloads for name in contract.required)
 
