@@ -1,14 +1,12 @@
 """``lockstep``: one command line, composed of the commands of each area."""
 
-import sys
-
 import typer
 
 from lockstep.check import check
 from lockstep.checkpoints import commands as checkpoints
 from lockstep.deliver import commands as alerts
 from lockstep.demo.commands import demo
-from lockstep.errors import LockstepError
+from lockstep.entry import run
 from lockstep.ingest import commands as ledger
 from lockstep.new import commands as new
 from lockstep.readers import commands as readers
@@ -35,14 +33,5 @@ app.add_typer(readers.app, name="readers")
 app.add_typer(replay.app, name="replay")
 app.registered_commands += stack.app.registered_commands
 
-
-def main() -> None:
-    """Run the command; a refusal is told in its own words, without a traceback."""
-    try:
-        app()
-    except LockstepError as error:
-        sys.exit(f"lockstep: {error}")
-
-
 if __name__ == "__main__":
-    main()
+    run(app)
