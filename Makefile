@@ -59,7 +59,7 @@ lint: $(VENV)/.installed ## Ruff, mypy and import-linter
 
 .PHONY: lock
 lock: $(VENV)/.installed ## Write requirements.lock and infra/jars.lock anew
-	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes pyproject.toml --group dev -o requirements.lock
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes pyproject.toml --all-extras --group dev -o requirements.lock
 	$(BIN)/lockstep jars --relock
 
 $(VENV)/bin/python:

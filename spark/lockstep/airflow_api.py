@@ -1,17 +1,32 @@
-"""Airflow, as a person drives it: through its public API, with the password of its login page."""
+"""Airflow, as a person drives it: through its public API, with the password of its login page.
 
-from collections.abc import Iterator, Mapping
+Importing Airflow's client takes more than a second, so it is imported in the functions that need it, after the login.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import httpx
+from pydantic import ValidationError
+from urllib3.exceptions import HTTPError
 
 from lockstep.errors import LockstepError
 from lockstep.settings import Settings
 
+if TYPE_CHECKING:
+    from airflow_client.client import ApiClient
+
 USER = "admin"
+# The API answers in well under a second, but a machine may be busy with the whole stack's start.
+_TIMEOUT_SECONDS = 30.0
+# More than the platform has DAGs and pools; the API's own default is 50.
+_PAGE = 100
+
+Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
 
 
 class AirflowRefused(LockstepError):
@@ -34,37 +49,64 @@ class Run:
 class Airflow:
     """A session with Airflow's API (``/api/v2``)."""
 
-    def __init__(self, client: httpx.Client) -> None:
-        self._client = client
+    def __init__(self, client: "ApiClient") -> None:
+        from airflow_client.client import BackfillApi, DAGApi, DagRunApi, ImportErrorApi, PoolApi
+
+        self._dags = DAGApi(client)
+        self._runs = DagRunApi(client)
+        self._pools = PoolApi(client)
+        self._backfills = BackfillApi(client)
+        self._import_errors = ImportErrorApi(client)
 
     def dags(self) -> dict[str, bool]:
         """The DAGs that were parsed, and whether each is paused."""
-        return {dag["dag_id"]: dag["is_paused"] for dag in self._get("/dags", limit=100)["dags"]}
+        answer = _call("list the DAGs", self._dags.get_dags, limit=_PAGE)
+        return {dag.dag_id: dag.is_paused for dag in answer.dags}
 
     def import_errors(self) -> dict[str, str]:
         """File to traceback, for the DAG files that cannot be imported."""
-        return {e["filename"]: e["stack_trace"] for e in self._get("/importErrors")["import_errors"]}
+        answer = _call("list the import errors", self._import_errors.get_import_errors)
+        return {error.filename: error.stack_trace for error in answer.import_errors}
 
     def unpause(self, dag: str) -> None:
         """Let the DAG run."""
-        self._call("PATCH", f"/dags/{dag}", json={"is_paused": False})
+        from airflow_client.client import DAGPatchBody
+
+        _call(f"unpause the DAG {dag}", self._dags.patch_dag, dag, DAGPatchBody(is_paused=False))
 
     def ensure_pools(self, pools: Mapping[str, tuple[int, str]]) -> None:
         """Create the pools (name to slots and description), or bring them to these sizes."""
-        known = {pool["name"] for pool in self._get("/pools", limit=100)["pools"]}
-        for name, (slots, description) in pools.items():
-            pool = {"name": name, "slots": slots, "description": description, "include_deferred": False}
-            self._call("PATCH" if name in known else "POST", f"/pools/{name}" if name in known else "/pools", json=pool)
+        from airflow_client.client import PoolBody, PoolPatchBody
+
+        existing = {pool.name for pool in _call("list the pools", self._pools.get_pools, limit=_PAGE).pools}
+        for name, (slots, text) in pools.items():
+            if name in existing:
+                change = PoolPatchBody(pool=name, slots=slots, description=text, include_deferred=False)
+                _call(f"change the pool {name}", self._pools.patch_pool, name, change)
+            else:
+                pool = PoolBody(name=name, slots=slots, description=text, include_deferred=False)
+                _call(f"create the pool {name}", self._pools.post_pool, pool)
 
     def runs(self, dag: str, limit: int = 25) -> list[Run]:
         """The DAG's runs, newest first."""
-        found = self._get(f"/dags/{dag}/dagRuns", order_by="-run_after", limit=limit)["dag_runs"]
-        return [Run(dag, r["dag_run_id"], r["state"], r["end_date"]) for r in found]
+        answer = _call(f"list the runs of {dag}", self._runs.get_dag_runs, dag, order_by=["-run_after"], limit=limit)
+        return [
+            Run(dag, run.dag_run_id, run.state.value, run.end_date.isoformat() if run.end_date else None)
+            for run in answer.dag_runs
+        ]
 
     def succeeded(self, dag: str, start: datetime, end: datetime) -> int:
         """How many data intervals that start in ``[start, end)`` the DAG has done."""
-        within = {"logical_date_gte": start.isoformat(), "logical_date_lt": end.isoformat()}
-        return int(self._get(f"/dags/{dag}/dagRuns", state="success", limit=1, **within)["total_entries"])
+        answer = _call(
+            f"count the runs of {dag}",
+            self._runs.get_dag_runs,
+            dag,
+            state=["success"],
+            logical_date_gte=start,
+            logical_date_lt=end,
+            limit=1,
+        )
+        return answer.total_entries or 0
 
     def last_runs(self) -> dict[str, Run]:
         """Each DAG's newest run that has ended, else its newest."""
@@ -81,34 +123,43 @@ class Airflow:
         Returns:
             The backfill's id.
         """
-        asked = {
-            "dag_id": dag,
-            "from_date": start.isoformat(),
-            "to_date": end.isoformat(),
-            "max_active_runs": max_active_runs,
-            "reprocess_behavior": "failed",
-        }
-        return int(self._call("POST", "/backfills", json=asked)["id"])
+        from airflow_client.client import BackfillPostBody, ReprocessBehavior
+
+        wanted = BackfillPostBody(
+            dag_id=dag,
+            from_date=start,
+            to_date=end,
+            max_active_runs=max_active_runs,
+            reprocess_behavior=ReprocessBehavior.FAILED,
+        )
+        return _call(f"start a backfill of {dag}", self._backfills.create_backfill, wanted).id
 
     def active_backfill(self, dag: str) -> int | None:
         """The id of the DAG's backfill that has not ended, or None."""
-        found = self._get("/backfills", dag_id=dag)["backfills"]
-        return next((b["id"] for b in found if b["completed_at"] is None), None)
+        answer = _call(f"list the backfills of {dag}", self._backfills.list_backfills, dag)
+        return next((backfill.id for backfill in answer.backfills if backfill.completed_at is None), None)
 
-    def _get(self, path: str, **parameters: Any) -> Any:
-        return self._call("GET", path, params=parameters)
 
-    def _call(self, method: str, path: str, **more: Any) -> Any:
-        try:
-            answer = self._client.request(method, f"/api/v2{path}", **more)
-            answer.raise_for_status()
-        except httpx.HTTPStatusError as error:
-            raise AirflowRefused(f"Airflow refused {method} {path}: {error.response.text[:500]}") from error
-        except httpx.HTTPError as error:
-            raise AirflowRefused(
-                f"Airflow did not answer {method} {path}: {error}. See `lockstep logs airflow-api-server`."
-            ) from error
-        return answer.json()
+def _call(
+    action: str, request: Callable[Parameters, Answer], *args: Parameters.args, **options: Parameters.kwargs
+) -> Answer:
+    """Send the request. ``action`` says in an error's message what Airflow did not do."""
+    from airflow_client.client import ApiException
+
+    options["_request_timeout"] = _TIMEOUT_SECONDS
+    try:
+        return request(*args, **options)
+    except ApiException as error:
+        raise AirflowRefused(f"Airflow refused to {action} ({error.status}): {(error.body or '')[:500]}") from error
+    except HTTPError as error:
+        raise AirflowRefused(
+            f"Airflow did not answer when asked to {action}: {error}. See `lockstep logs airflow-api-server`."
+        ) from error
+    except ValidationError as error:
+        raise AirflowRefused(
+            f"Airflow was asked to {action}, and its answer is not one of the client's version: {error}. "
+            "LOCKSTEP_AIRFLOW_URL has to be an Airflow of the version in the lock."
+        ) from error
 
 
 @contextmanager
@@ -118,12 +169,21 @@ def connected(settings: Settings) -> Iterator[Airflow]:
     Raises:
         AirflowRefused: nobody answers there, or the password is another one.
     """
-    with httpx.Client(base_url=settings.airflow_url, timeout=30) as client:
-        password = settings.airflow_password.get_secret_value()
-        try:
-            answer = client.post("/auth/token", json={"username": USER, "password": password})
-            answer.raise_for_status()
-        except httpx.HTTPError as error:
-            raise AirflowRefused(f"Airflow's login at {client.base_url} failed: {error}") from error
-        client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+    token = _log_in(settings)
+    from airflow_client.client import ApiClient, Configuration
+
+    # Without retries: whoever can wait asks again, and whoever cannot is to see the first error.
+    configuration = Configuration(host=settings.airflow_url, access_token=token, retries=0)
+    with ApiClient(configuration) as client:
         yield Airflow(client)
+
+
+def _log_in(settings: Settings) -> str:
+    """A token of the API. The login is a part of the stack's auth manager, not of the API that the client has."""
+    login = {"username": USER, "password": settings.airflow_password.get_secret_value()}
+    try:
+        answer = httpx.post(f"{settings.airflow_url}/auth/token", json=login, timeout=_TIMEOUT_SECONDS)
+        answer.raise_for_status()
+    except httpx.HTTPError as error:
+        raise AirflowRefused(f"Airflow's login at {settings.airflow_url} failed: {error}") from error
+    return str(answer.json()["access_token"])

@@ -5,13 +5,14 @@ the Python clients share one file. Keys and certificates must be PEM: the Python
 """
 
 import logging
-import re
+import shlex
 import time
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import javaproperties
 import kafka
 
 from lockstep.contracts import CONTRACTS, Contract
@@ -30,7 +31,6 @@ _PLAIN_NAMES = {
     "ssl.key.location": ("ssl_keyfile", "ssl.key.location"),
     "ssl.key.password": ("ssl_password", "ssl.key.password"),
 }
-_JAAS_FIELD = re.compile(r'(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))')
 
 # Records keep the time of their producer, and are never deleted by age.
 KEPT = {"message.timestamp.type": "CreateTime", "retention.ms": "-1", "cleanup.policy": "delete"}
@@ -47,24 +47,27 @@ class KafkaConfigInvalid(LockstepError):
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """The ``key=value`` lines of a Java properties file; comments, continued lines and blank lines are understood.
+    """Read a Java properties file by Java's rules; it must be UTF-8.
 
     Raises:
-        KafkaConfigInvalid: the file cannot be read.
+        KafkaConfigInvalid: the file cannot be read, or one of its escapes is wrong.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        return javaproperties.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise KafkaConfigInvalid(
             f"Kafka's client properties {path} cannot be read ({error.strerror}); correct LOCKSTEP_KAFKA_CONFIG"
         ) from error
-    properties = {}
-    for line in re.sub(r"\\\r?\n\s*", "", text).splitlines():
-        line = line.strip()
-        if line and line[0] not in "#!":
-            key, _, value = line.partition("=")
-            properties[key.strip()] = value.strip()
-    return properties
+    except UnicodeDecodeError as error:
+        raise KafkaConfigInvalid(
+            f"Kafka's client properties {path} are not UTF-8 ({error.reason} at byte {error.start}); "
+            "write such a character as a \\uXXXX escape"
+        ) from error
+    except javaproperties.InvalidUEscapeError as error:
+        raise KafkaConfigInvalid(
+            f"Kafka's client properties {path} have a wrong escape ({error}); write \\u with four hexadecimal digits, "
+            "and a backslash as two"
+        ) from error
 
 
 def java_properties(settings: Settings) -> dict[str, str]:
@@ -212,10 +215,17 @@ def latest_by_key(settings: Settings, topic: str) -> dict[bytes, bytes]:
 
 def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
     """User name and password of the JAAS line, as SASL PLAIN and SCRAM have it; empty when there is none."""
-    fields = {
-        name: re.sub(r"\\(.)", r"\1", quoted) or bare
-        for name, quoted, bare in _JAAS_FIELD.findall(properties.get("sasl.jaas.config", ""))
-    }
+    # JAAS quotes and escapes values as a POSIX shell does.
+    lexer = shlex.shlex(properties.get("sasl.jaas.config", ""), posix=True, punctuation_chars="=;")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        tokens = list(lexer)
+    except ValueError as error:
+        raise KafkaConfigInvalid(
+            f"sasl.jaas.config in Kafka's client properties cannot be parsed ({error}); a quote inside of a value is "
+            'written as \\\\\\" in the file'
+        ) from error
+    fields = {name: value for name, sign, value in zip(tokens, tokens[1:], tokens[2:], strict=False) if sign == "="}
     return fields.get("username", ""), fields.get("password", "")
 
 

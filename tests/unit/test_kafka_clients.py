@@ -12,7 +12,7 @@ SASL = """\
 security.protocol = SASL_SSL
 sasl.mechanism=SCRAM-SHA-512
 sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
-    username="alice" password="s\\"e=c;ret";
+    username="alice" password="s\\\\\\"e=c;ret";
 ssl.truststore.type=PEM
 ssl.truststore.location=/certificates/ca.pem
 """
@@ -65,3 +65,56 @@ def test_a_java_key_store_is_refused_with_what_to_do(tmp_path: Path) -> None:
 def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(kafka_clients.KafkaConfigInvalid, match=r"nowhere\.properties.*LOCKSTEP_KAFKA_CONFIG"):
         kafka_clients.confluent_config(Settings(home=tmp_path, kafka_config=tmp_path / "nowhere.properties"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "security.protocol=SSL",
+        "security.protocol:SSL",
+        "security.protocol SSL",
+        "  security.protocol \t=  SSL",
+        "security.\\\n    protocol = S\\\n  SL",
+        "security.protocol=\\u0053SL",
+        "! a comment\n\nsecurity.protocol=SSL",
+    ],
+)
+def test_a_line_is_read_as_java_reads_it(tmp_path: Path, line: str) -> None:
+    assert kafka_clients.confluent_config(settings(tmp_path, line))["security.protocol"] == "SSL"
+
+
+def test_a_character_may_be_written_as_it_is_or_as_an_escape(tmp_path: Path) -> None:
+    jaas = 'sasl.jaas.config=PlainLoginModule required username="zo\\u00eb" password="é\\u20ac=1";'
+    given = kafka_clients.kafka_python_config(settings(tmp_path, jaas))
+    assert (given["sasl_plain_username"], given["sasl_plain_password"]) == ("zoë", "é€=1")
+
+
+@pytest.mark.parametrize(
+    ("jaas", "password"),
+    [
+        ('username="a" password="b c";', "b c"),
+        ("username='a' password='b';", "b"),
+        ("password = b username = a ;", "b"),
+        ("username=a password=b;", "b"),
+        ('username="a" password="#b";', "#b"),
+        (r'username="a" password="b\\\\c";', r"b\c"),
+        ('username="a" password="";', ""),
+    ],
+)
+def test_the_jaas_line_may_quote_as_it_likes(tmp_path: Path, jaas: str, password: str) -> None:
+    given = kafka_clients.confluent_config(settings(tmp_path, f"sasl.jaas.config=PlainLoginModule required {jaas}"))
+    assert (given["sasl.username"], given["sasl.password"]) == ("a", password)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (rb"sasl.mechanism=\u00g1", r"wrong escape .*\\u00g1"),
+        (b"sasl.mechanism=\xe9", r"are not UTF-8 .*at byte 15"),
+        (b'sasl.jaas.config=PlainLoginModule required username="a', "cannot be parsed"),
+    ],
+)
+def test_a_file_that_cannot_be_parsed_is_refused_with_the_reason(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / "client.properties").write_bytes(content)
+    with pytest.raises(kafka_clients.KafkaConfigInvalid, match=reason):
+        kafka_clients.confluent_config(Settings(home=tmp_path, kafka_config=tmp_path / "client.properties"))

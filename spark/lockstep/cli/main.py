@@ -2,6 +2,7 @@
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import typer
@@ -28,17 +29,24 @@ _COMMANDS = {
     "checkpoints": "lockstep.cli.checkpoints:app",
     "alerts": "lockstep.cli.alerts:app",
 }
+# Those that need none of the platform's dependencies.
+_AUTHORING = ("new",)
 
 
 class _Lazy(TyperGroup):
     """The platform's commands, and those that the project adds in ``<package>/cli.py`` as ``app``."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        # Airflow is in the dependencies of the platform only.
+        if not find_spec("airflow"):
+            return [*_AUTHORING]
         return [*_COMMANDS, *_project_commands()]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name in _COMMANDS:
-            return _command(_COMMANDS[cmd_name])
+            command = _command(_COMMANDS[cmd_name])
+            command.name = cmd_name
+            return command
         return _project_commands().get(cmd_name)
 
 

@@ -9,10 +9,13 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from ruamel.yaml.error import YAMLError
+
 from lockstep.contracts import Contract
 from lockstep.definition.check import NAME
 from lockstep.errors import LockstepError
 from lockstep.new import suites
+from lockstep.new.sources import with_table
 from lockstep.settings import Settings
 
 SOURCES = Path("dbt/models/sources.yml")
@@ -72,7 +75,7 @@ def stream(settings: Settings, new: Stream) -> list[Path]:
     texts = {
         Path(f"spark/{settings.package}/contracts/{new.name}.py"): _filled(f"stream_{new.kind}.py", words),
         Path(f"expectations/silver/{new.name}.json"): suites.of_stream(new.name, required, new.id),
-        SOURCES: _with_source((root / SOURCES).read_text(), "silver", new.name, f"{_title(new.name)}."),
+        SOURCES: _with_source(root, "silver", new.name),
     }
     return _write(root, texts)
 
@@ -112,7 +115,7 @@ def view(settings: Settings, name: str, reads: str, keyed: bool = False) -> list
         Path(f"expectations/gold/{name}.json"): suite,
         Path(f"tests/{package}/oracles/{name}.py"): _filled(f"oracle_{kind}.py", words),
         Path(f"tests/{package}/unit/views/test_{name}.py"): _filled(f"test_{kind}.py", words),
-        SOURCES: _with_source((root / SOURCES).read_text(), "gold", name, f"{_title(name)}."),
+        SOURCES: _with_source(root, "gold", name),
     }
     return _write(root, texts)
 
@@ -162,15 +165,15 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
     return Template((files("lockstep.new") / "templates" / f"{template}.tmpl").read_text()).substitute(words)
 
 
-def _with_source(text: str, layer: str, name: str, description: str) -> str:
-    """dbt's sources with one more table, in its alphabetical place; everything else stays as it is written."""
-    lines = text.splitlines()
-    begin = lines.index(f"  - name: {layer}")
-    end = next((n for n in range(begin + 1, len(lines)) if not lines[n] or lines[n].startswith("  - ")), len(lines))
-    tables = [n for n in range(begin, end) if lines[n].startswith("      - name: ")]
-    place = next((n for n in tables if lines[n].removeprefix("      - name: ") > name), end)
-    lines[place:place] = [f"      - name: {name}", f"        description: {description}"]
-    return "\n".join(lines) + "\n"
+def _with_source(root: Path, layer: str, name: str) -> str:
+    """The project's dbt sources with the new table."""
+    try:
+        return with_table((root / SOURCES).read_text(), layer, name, f"{_title(name)}.")
+    except (KeyError, YAMLError) as error:
+        raise NotMade(
+            f"{name} cannot be added to the source {layer!r} of {SOURCES} ({error}): "
+            f"the file needs `- name: {layer}` under `sources`."
+        ) from error
 
 
 def _write(root: Path, texts: Mapping[Path, str]) -> list[Path]:

@@ -5,6 +5,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
 
+import javaproperties
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
@@ -27,8 +28,7 @@ def properties(settings: Settings) -> str:
         "controller.quorum.voters": f"1@{LOOPBACK}:{settings.kafka_controller_port}",
         "log.dirs": str(_log_dir(settings)),
     }
-    lines = (f"{name}={value}\n" for name, value in own.items())
-    return (_INFRA / "server.properties").read_text() + "\n" + "".join(lines)
+    return (_INFRA / "server.properties").read_text() + "\n" + javaproperties.dumps(own, timestamp=False)
 
 
 def prepare(settings: Settings) -> None:

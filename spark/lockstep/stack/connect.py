@@ -6,6 +6,7 @@ from string import Template
 from typing import Any
 
 import httpx
+import javaproperties
 
 from lockstep.contracts import CONTRACTS
 from lockstep.kafka_clients import java_properties
@@ -24,13 +25,14 @@ def prepare(settings: Settings) -> None:
     """Fetch the jars, and write the worker's configuration."""
     jars.fetch(settings)
     run_dir(settings).mkdir(parents=True, exist_ok=True)
-    own = {
-        **_secured(settings),
-        "listeners": f"http://{settings.listen}:{settings.connect_port}",
-    }
-    lines = (f"{name}={value}\n" for name, value in own.items())
-    _file(settings).write_text((_INFRA / "worker.properties").read_text() + "\n" + "".join(lines))
+    _file(settings).write_text(worker_properties(settings))
     _file(settings).chmod(0o600)
+
+
+def worker_properties(settings: Settings) -> str:
+    """The worker's configuration: ``infra/connect/worker.properties``, how it reaches Kafka, and where it listens."""
+    own = _secured(settings) | {"listeners": f"http://{settings.listen}:{settings.connect_port}"}
+    return (_INFRA / "worker.properties").read_text() + "\n" + javaproperties.dumps(own, timestamp=False)
 
 
 def _secured(settings: Settings) -> dict[str, str]:

@@ -148,6 +148,22 @@ def test_the_readme_shows_what_is_made_and_how_many_lines_it_is(tmp_path, monkey
         assert shown in (tmp_path / path).read_text()
 
 
+@pytest.mark.parametrize("text", ["version: 2\nsources: []\n", "version: 2\n", "", "sources: [\n"])
+def test_sources_without_the_layer_are_refused_and_nothing_is_written(project, text):
+    before = (project / make.SOURCES).read_text()
+    (project / make.SOURCES).write_text(text)
+    try:
+        with pytest.raises(
+            NotMade, match=r"unheard_of cannot be added to the source 'silver' of dbt/models/sources\.yml"
+        ):
+            make.stream(
+                project, Stream("unheard_of", "events", "id STRING, at TIMESTAMP", id="id", key="id", time="at")
+            )
+        assert not (project / "spark/lockstep/contracts/unheard_of.py").exists()
+    finally:
+        (project / make.SOURCES).write_text(before)
+
+
 def test_dbt_keeps_its_sources_in_order(project, made):
     names = [
         line.split()[-1]

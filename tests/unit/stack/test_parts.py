@@ -1,9 +1,11 @@
 import json
 from pathlib import Path
 
+import javaproperties
 import pytest
 
 from lockstep.contracts import CONTRACTS
+from lockstep.kafka_clients import java_properties
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import airflow, broker, connect, secrets, spark_server
 from lockstep.stack.errors import StackError
@@ -99,3 +101,21 @@ def test_all_airflow_processes_have_the_same_secrets_and_settings(made: Settings
     assert all(launch.env == launches[0].env for launch in launches)
     assert not any(leaked(made, " ".join(launch.argv)) for launch in launches)
     assert launches[0].env["AIRFLOW__API_AUTH__JWT_SECRET"] == made.airflow_jwt_secret.get_secret_value()
+
+
+def test_connect_reads_the_same_properties_of_kafka_as_every_other_client(settings: Settings, tmp_path: Path) -> None:
+    text = r'sasl.jaas.config=PlainLoginModule required username="a" password="\u00e9\\\"=\\\\ b";'
+    (tmp_path / "client.properties").write_text(text)
+    secured = settings.model_copy(update={"kafka_config": tmp_path / "client.properties"})
+    worker = javaproperties.loads(connect.worker_properties(secured))
+    jaas = java_properties(secured)["sasl.jaas.config"]
+    assert jaas == r'PlainLoginModule required username="a" password="é\"=\\ b";'
+    assert worker["sasl.jaas.config"] == worker["consumer.sasl.jaas.config"] == jaas
+
+
+def test_the_broker_keeps_its_log_in_a_directory_of_any_name(settings: Settings) -> None:
+    home = settings.home / "zoë's work"
+    own = javaproperties.loads(broker.properties(settings.model_copy(update={"home": home})))
+    assert own["log.dirs"].startswith(f"{home}/")
+    # Java reads a properties file as Latin-1.
+    assert broker.properties(settings.model_copy(update={"home": home})).isascii()

@@ -1,0 +1,230 @@
+"""Airflow's API as the platform uses it: what is asked, and what is made of the answers."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from tests.support.ports import free_ports
+
+from lockstep.airflow_api import AirflowRefused, Run, connected
+from lockstep.settings import LOOPBACK, Settings
+
+NOON = "2026-01-02T12:00:00Z"
+DAYS = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 4, tzinfo=UTC))
+
+
+@dataclass
+class Server:
+    """An API that answers from ``answers`` (method and path to status and body), and keeps what it is asked."""
+
+    url: str = ""
+    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    asked: list[tuple[str, dict[str, list[str]], Any]] = field(default_factory=list)
+    tokens: set[str | None] = field(default_factory=set)
+
+    def settings(self, home: Path) -> Settings:
+        return Settings(home=home, airflow_url=self.url, airflow_password="open sesame")
+
+
+@contextmanager
+def serving(server: Server) -> Iterator[None]:
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            parts = urlsplit(self.path)
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            given = json.loads(body) if body else None
+            if parts.path == "/auth/token":
+                right = given == {"username": "admin", "password": "open sesame"}
+                status, content = (201, {"access_token": "a token"}) if right else (401, {"detail": "wrong"})
+            else:
+                asked = f"{self.command} {parts.path}"
+                server.tokens.add(self.headers.get("Authorization"))
+                server.asked.append((asked, parse_qs(parts.query), given))
+                status, content = server.answers[asked]
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(content).encode())
+
+        do_GET = do_POST = do_PATCH = answer
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer((LOOPBACK, 0), Handler) as http:
+        server.url = f"http://{LOOPBACK}:{http.server_address[1]}"
+        thread = Thread(target=http.serve_forever, args=[0.01])
+        thread.start()
+        yield
+        http.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    with serving(made):
+        yield made
+
+
+def dag(name: str, paused: bool = False) -> dict[str, Any]:
+    texts = dict.fromkeys(("file_token", "fileloc"), "x")
+    flags = "has_import_errors has_task_concurrency_limits is_backfillable is_stale timetable_partitioned timetable_periodic"
+    limits = {"max_active_tasks": 1, "max_consecutive_failed_dag_runs": 0}
+    names = {"dag_id": name, "dag_display_name": name, "is_paused": paused}
+    return names | texts | dict.fromkeys(flags.split(), False) | limits | {"owners": [], "tags": []}
+
+
+def run(run_id: str, state: str, end: str | None = None) -> dict[str, Any]:
+    names = {"dag_id": "ingest", "dag_display_name": "ingest", "dag_run_id": run_id, "dag_versions": []}
+    return names | {"state": state, "end_date": end, "run_after": NOON, "run_type": "scheduled"}
+
+
+def pool(name: str) -> dict[str, Any]:
+    slots = "slots deferred_slots occupied_slots open_slots queued_slots running_slots scheduled_slots"
+    return {"name": name, "include_deferred": False} | dict.fromkeys(slots.split(), 1)
+
+
+def backfill(number: int, ended: str | None) -> dict[str, Any]:
+    times = dict.fromkeys(("created_at", "from_date", "to_date", "updated_at"), NOON)
+    what = {"id": number, "dag_id": "rollup", "dag_display_name": "rollup", "is_paused": False, "max_active_runs": 2}
+    return what | times | {"completed_at": ended, "reprocess_behavior": "failed"}
+
+
+def test_every_request_carries_the_token_of_the_login(server: Server, tmp_path: Path) -> None:
+    server.answers["GET /api/v2/dags"] = 200, {"dags": [dag("ingest"), dag("replay", paused=True)], "total_entries": 2}
+    with connected(server.settings(tmp_path)) as airflow:
+        assert airflow.dags() == {"ingest": False, "replay": True}
+    assert server.tokens == {"Bearer a token"}
+    assert server.asked == [("GET /api/v2/dags", {"limit": ["100"]}, None)]
+
+
+def test_a_wrong_password_is_refused(server: Server, tmp_path: Path) -> None:
+    settings = server.settings(tmp_path)
+    wrong = Settings(home=tmp_path, airflow_url=settings.airflow_url, airflow_password="guessed")
+    with pytest.raises(AirflowRefused, match=r"login at http.*401"), connected(wrong):
+        pass
+
+
+def test_nobody_there_is_refused(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, airflow_url=f"http://{LOOPBACK}:{free_ports(1)[0]}")
+    with pytest.raises(AirflowRefused, match=r"Airflow's login at http.* failed"), connected(settings):
+        pass
+
+
+def test_what_airflow_refuses_is_told_with_its_own_words(server: Server, tmp_path: Path) -> None:
+    server.answers["PATCH /api/v2/dags/nowhere"] = 404, {"detail": "DAG with id nowhere was not found"}
+    with (
+        connected(server.settings(tmp_path)) as airflow,
+        pytest.raises(AirflowRefused, match=r"refused to unpause the DAG nowhere \(404\): .*was not found"),
+    ):
+        airflow.unpause("nowhere")
+
+
+def test_a_server_that_goes_away_is_told_with_where_its_log_is(tmp_path: Path) -> None:
+    server = Server()
+    with serving(server):
+        session = connected(server.settings(tmp_path))
+        airflow = session.__enter__()
+    with pytest.raises(AirflowRefused, match=r"did not answer when asked to list the DAGs.*lockstep logs airflow-api"):
+        airflow.dags()
+
+
+def test_an_answer_of_another_version_is_refused(server: Server, tmp_path: Path) -> None:
+    server.answers["GET /api/v2/dags"] = 200, {"dags": [{"dag_id": "ingest"}], "total_entries": 1}
+    with (
+        connected(server.settings(tmp_path)) as airflow,
+        pytest.raises(AirflowRefused, match=r"(?s)asked to list the DAGs.*is_paused.*LOCKSTEP_AIRFLOW_URL"),
+    ):
+        airflow.dags()
+
+
+def test_a_dag_is_unpaused(server: Server, tmp_path: Path) -> None:
+    server.answers["PATCH /api/v2/dags/ingest"] = 200, dag("ingest")
+    with connected(server.settings(tmp_path)) as airflow:
+        airflow.unpause("ingest")
+    assert server.asked == [("PATCH /api/v2/dags/ingest", {}, {"is_paused": False})]
+
+
+def test_import_errors_are_by_file(server: Server, tmp_path: Path) -> None:
+    error = {"import_error_id": 1, "filename": "a.py", "stack_trace": "no such module", "timestamp": NOON}
+    server.answers["GET /api/v2/importErrors"] = 200, {"import_errors": [error], "total_entries": 1}
+    with connected(server.settings(tmp_path)) as airflow:
+        assert airflow.import_errors() == {"a.py": "no such module"}
+
+
+def test_a_pool_is_created_or_changed(server: Server, tmp_path: Path) -> None:
+    server.answers["GET /api/v2/pools"] = 200, {"pools": [pool("spark")], "total_entries": 1}
+    server.answers["PATCH /api/v2/pools/spark"] = 200, pool("spark")
+    server.answers["POST /api/v2/pools"] = 201, pool("marts")
+    with connected(server.settings(tmp_path)) as airflow:
+        airflow.ensure_pools({"spark": (2, "of Spark"), "marts": (1, "of dbt")})
+    assert server.asked[1:] == [
+        (
+            "PATCH /api/v2/pools/spark",
+            {},
+            {"pool": "spark", "slots": 2, "description": "of Spark", "include_deferred": False},
+        ),
+        ("POST /api/v2/pools", {}, {"name": "marts", "slots": 1, "description": "of dbt", "include_deferred": False}),
+    ]
+
+
+def test_runs_come_newest_first_with_their_state_and_end(server: Server, tmp_path: Path) -> None:
+    found = [run("b", "running"), run("a", "success", NOON)]
+    server.answers["GET /api/v2/dags/ingest/dagRuns"] = 200, {"dag_runs": found, "total_entries": 2}
+    with connected(server.settings(tmp_path)) as airflow:
+        runs = airflow.runs("ingest", limit=7)
+    assert [(r.dag, r.run_id, r.state) for r in runs] == [("ingest", "b", "running"), ("ingest", "a", "success")]
+    assert [str(r) for r in runs] == ["running", "success 2026-01-02T12:00:00"]
+    assert server.asked[0][1] == {"order_by": ["-run_after"], "limit": ["7"]}
+
+
+def test_the_last_run_is_the_newest_that_has_ended(server: Server, tmp_path: Path) -> None:
+    server.answers["GET /api/v2/dags"] = 200, {"dags": [dag("ingest"), dag("replay")], "total_entries": 2}
+    found = [run("c", "running"), run("b", "failed", NOON), run("a", "success", NOON)]
+    server.answers["GET /api/v2/dags/ingest/dagRuns"] = 200, {"dag_runs": found, "total_entries": 3}
+    server.answers["GET /api/v2/dags/replay/dagRuns"] = 200, {"dag_runs": [], "total_entries": 0}
+    with connected(server.settings(tmp_path)) as airflow:
+        assert airflow.last_runs() == {"ingest": Run("ingest", "b", "failed", "2026-01-02T12:00:00+00:00")}
+
+
+def test_the_runs_that_succeeded_are_counted_within_the_days(server: Server, tmp_path: Path) -> None:
+    server.answers["GET /api/v2/dags/rollup/dagRuns"] = 200, {"dag_runs": [run("a", "success")], "total_entries": 3}
+    with connected(server.settings(tmp_path)) as airflow:
+        assert airflow.succeeded("rollup", *DAYS) == 3
+    asked = server.asked[0][1]
+    assert asked["state"] == ["success"]
+    assert [datetime.fromisoformat(asked[f"logical_date_{end}"][0]) for end in ("gte", "lt")] == list(DAYS)
+
+
+def test_a_backfill_runs_what_is_missing_or_failed(server: Server, tmp_path: Path) -> None:
+    server.answers["POST /api/v2/backfills"] = 200, backfill(7, None)
+    with connected(server.settings(tmp_path)) as airflow:
+        assert airflow.backfill("rollup", *DAYS, 2) == 7
+    wanted = server.asked[0][2]
+    assert {key: wanted[key] for key in ("dag_id", "max_active_runs", "reprocess_behavior", "run_backwards")} == {
+        "dag_id": "rollup",
+        "max_active_runs": 2,
+        "reprocess_behavior": "failed",
+        "run_backwards": False,
+    }
+    assert [datetime.fromisoformat(wanted[end]) for end in ("from_date", "to_date")] == list(DAYS)
+
+
+@pytest.mark.parametrize(("ends", "active"), [([NOON, None], 2), ([NOON], None), ([], None)])
+def test_the_active_backfill_is_the_one_without_an_end(
+    server: Server, tmp_path: Path, ends: list[str | None], active: int | None
+) -> None:
+    found = [backfill(number, end) for number, end in enumerate(ends, start=1)]
+    server.answers["GET /api/v2/backfills"] = 200, {"backfills": found, "total_entries": len(found)}
+    with connected(server.settings(tmp_path)) as airflow:
+        assert airflow.active_backfill("rollup") == active
+    assert server.asked[0][1] == {"dag_id": ["rollup"]}
