@@ -13,7 +13,6 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not
 from lockstep.settings import Settings
 from lockstep.stack import doctor, postgres, secrets
 from lockstep.stack.errors import StackError, Unhealthy
-from lockstep.stack.launch import end_all
 from lockstep.stack.parts import Part, log_file
 from lockstep.stack.registry import PARTS, select
 from lockstep.stack.supervisor import Process, Supervisor
@@ -91,6 +90,8 @@ class Stack:
                 stopped[part.name] = threads.submit(self._bring_down, part, waiting, say)
         for future in stopped.values():
             future.result()
+        # Also those of a service that does not run, because it failed.
+        self.supervisor.kill_orphans()
         self.supervisor.shutdown()
 
     def reset(self, say: Say = print) -> None:
@@ -102,7 +103,7 @@ class Stack:
     def stop(self, name: str) -> None:
         """Stop one part, and what it has started; wait for its end."""
         self.supervisor.stop(name)
-        end_all(self.supervisor.url, name)
+        self.supervisor.kill_orphans()
 
     def health(self, names: list[str] | None = None) -> dict[str, Health]:
         """Ask every part (or these alone) how it is, all at once; steps that are no processes are left out."""

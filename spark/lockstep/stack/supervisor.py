@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import StringIO
@@ -17,11 +18,14 @@ from supervisor.xmlrpc import Faults, SupervisorTransport
 from tenacity import RetryError, Retrying, retry_if_not_result, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep.settings import Settings
+from lockstep.stack import orphans
 from lockstep.stack.errors import StackError
 from lockstep.stack.parts import Part, inherited, log_file, run_dir
 
 # The kernel's limit on the path of a Unix socket, with room for the suffix that supervisord binds under at first.
 _LONGEST_SOCKET = 90
+# A killed process is gone in milliseconds, but for one that waits for its disk; the stack goes on without that one's end.
+_KILL_SECONDS = 10
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _DIED = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError)
 
@@ -93,18 +97,18 @@ class Supervisor:
     def running(self) -> bool:
         """Whether a supervisor of this home answers."""
         try:
-            return bool(self._call("getState")["statename"] == "RUNNING")
+            return bool(self._call("supervisor.getState")["statename"] == "RUNNING")
         except _DIED:
             return False
 
     def pid(self) -> int:
         """The supervisor's own process id."""
-        return int(self._call("getPID"))
+        return int(self._call("supervisor.getPID"))
 
     def processes(self) -> dict[str, Process]:
         """All parts that it knows, by name; empty when it does not run."""
         try:
-            found = self._call("getAllProcessInfo")
+            found = self._call("supervisor.getAllProcessInfo")
         except _DIED:
             return {}
         return {
@@ -117,7 +121,7 @@ class Supervisor:
     def start(self, name: str) -> None:
         """Ask for a part to be started; harmless when it runs."""
         try:
-            self._call("startProcess", name, False)
+            self._call("supervisor.startProcess", name, False)
         except Fault as fault:
             if fault.faultCode != Faults.ALREADY_STARTED:
                 raise self._refused("start", name, fault) from fault
@@ -125,15 +129,21 @@ class Supervisor:
     def stop(self, name: str) -> None:
         """Stop a part and wait for its end; harmless when it does not run."""
         try:
-            self._call("stopProcess", name, True)
+            self._call("supervisor.stopProcess", name, True)
         except Fault as fault:
             if fault.faultCode != Faults.NOT_RUNNING:
                 raise self._refused("stop", name, fault) from fault
 
+    def kill_orphans(self) -> None:
+        """Kill what services have left behind that ended or were killed; returns when nothing of it is left."""
+        kill = Retrying(stop=stop_after_delay(_KILL_SECONDS), wait=wait_fixed(0.05), retry=retry_if_result(bool))
+        with suppress(RetryError, *_DIED):
+            kill(self._call, f"{orphans.NAMESPACE}.kill")
+
     def shutdown(self) -> None:
         """Stop what still runs, and end the supervisor; returns when it is gone."""
         try:
-            self._call("shutdown")
+            self._call("supervisor.shutdown")
         except _DIED:
             return
         Retrying(stop=stop_after_delay(90), wait=wait_fixed(0.1), retry=retry_if_result(bool))(self.socket.exists)
@@ -146,7 +156,7 @@ class Supervisor:
         # A proxy for each call: its connection is not made for several threads.
         transport = SupervisorTransport(None, None, self.url)
         try:
-            return getattr(ServerProxy("http://localhost", transport=transport).supervisor, method)(*arguments)
+            return getattr(ServerProxy("http://localhost", transport=transport), method)(*arguments)
         finally:
             transport.close()
 
@@ -157,6 +167,9 @@ class Supervisor:
         config["unix_http_server"] = {"file": str(self.socket), "chmod": "0700"}
         config["rpcinterface:supervisor"] = {
             "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
+        }
+        config[f"rpcinterface:{orphans.NAMESPACE}"] = {
+            "supervisor.rpcinterface_factory": f"{orphans.__name__}:{orphans.interface.__name__}"
         }
         config["supervisord"] = {
             "logfile": str(log_file(self.settings, "supervisord")),

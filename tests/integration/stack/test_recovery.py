@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,7 +15,7 @@ from tests.ports import SHORT_LIVED, started
 
 from lockstep.kafka import confluent_config
 from lockstep.settings import Settings
-from lockstep.stack import broker, launch, net, postgres
+from lockstep.stack import broker, net, postgres
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.parts import environment
 from lockstep.stack.stack import Stack
@@ -65,20 +65,6 @@ def test_a_part_that_is_killed_comes_back_with_what_it_had(stack: Stack, part: s
 
 def topics(settings: Settings) -> set[str]:
     return set(AdminClient(confluent_config(settings)).list_topics(timeout=30).topics)
-
-
-def test_what_a_killed_part_has_left_behind_is_ended_before_it_starts_again(
-    monkeypatch: pytest.MonkeyPatch, sleeper: Callable[[str, str], "subprocess.Popen[bytes]"]
-) -> None:
-    monkeypatch.setenv("SUPERVISOR_SERVER_URL", "unix:///mine")
-    monkeypatch.setenv("SUPERVISOR_PROCESS_NAME", "airflow-scheduler")
-    left = sleeper("unix:///mine", "airflow-scheduler")
-    others = [sleeper("unix:///mine", "spark"), sleeper("unix:///another", "airflow-scheduler")]
-    launch.end_remains("spark")
-    assert left.poll() is None, "this process is not that part"
-    launch.end_remains("airflow-scheduler")
-    assert left.wait(10) == -signal.SIGKILL
-    assert [other.poll() for other in others] == [None, None]
 
 
 def test_a_second_spark_server_on_the_lake_is_refused_by_name(stack: Stack, tmp_path: Path) -> None:
