@@ -14,6 +14,7 @@ from lockstep.stack import jars, net
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import find_java
 from lockstep.stack.parts import Launch, Part, run_dir
+from lockstep.stack.properties import written
 
 _INFRA = PROJECT / "infra" / "broker"
 
@@ -26,8 +27,7 @@ def properties(settings: Settings) -> str:
         "controller.quorum.voters": f"1@{LOOPBACK}:{settings.kafka_controller_port}",
         "log.dirs": str(_log_dir(settings)),
     }
-    lines = (f"{name}={value}\n" for name, value in own.items())
-    return (_INFRA / "server.properties").read_text() + "\n" + "".join(lines)
+    return (_INFRA / "server.properties").read_text() + "\n" + written(own)
 
 
 def prepare(settings: Settings) -> None:

@@ -14,6 +14,7 @@ from lockstep.stack import jars, net
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import find_java
 from lockstep.stack.parts import Launch, Part, run_dir
+from lockstep.stack.properties import written
 
 CONNECTOR = "shop"
 _INFRA = PROJECT / "infra" / "connect"
@@ -27,8 +28,7 @@ def prepare(settings: Settings) -> None:
         **_secured(settings),
         "listeners": f"http://{settings.listen}:{settings.connect_port}",
     }
-    lines = (f"{name}={value}\n" for name, value in own.items())
-    _file(settings).write_text((_INFRA / "worker.properties").read_text() + "\n" + "".join(lines))
+    _file(settings).write_text((_INFRA / "worker.properties").read_text() + "\n" + written(own))
     _file(settings).chmod(0o600)
 
 

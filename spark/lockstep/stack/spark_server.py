@@ -11,6 +11,7 @@ from lockstep.stack import jars, lease, net
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.java import COMPILERS, SPARK_OPENS, find_java
 from lockstep.stack.parts import Launch, Part, run_dir
+from lockstep.stack.properties import written
 
 _INFRA = PROJECT / "infra" / "spark"
 LOGGING = f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}"
@@ -59,7 +60,8 @@ def configuration(settings: Settings) -> dict[str, str]:
         "spark.sql.parquet.compression.codec": "zstd",
         # Jobs of all clients take turns, so that a live query does not queue behind a backfill.
         "spark.scheduler.mode": "FAIR",
-        "spark.scheduler.allocation.file": (_INFRA / "fairscheduler.xml").as_uri(),
+        # Not `as_uri`: Hadoop does not decode a URI, and would look for a directory named `my%20work`.
+        "spark.scheduler.allocation.file": f"file://{_INFRA / 'fairscheduler.xml'}",
         # Each read of a range has consumers of its own, and theirs are not asked again: with what they have fetched in advance.
         "spark.kafka.consumer.cache.timeout": "30s",
         "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
@@ -82,8 +84,7 @@ def prepare(settings: Settings) -> None:
     jars.fetch(settings)
     for directory in ("run", "warehouse", "tmp/spark", "tmp/java"):
         (settings.home / directory).mkdir(parents=True, exist_ok=True)
-    lines = (f"{name} {value}\n" for name, value in configuration(settings).items())
-    _properties(settings).write_text("".join(lines))
+    _properties(settings).write_text(written(configuration(settings)))
 
 
 def launch(settings: Settings) -> Launch:

@@ -8,6 +8,7 @@ from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import airflow, broker, connect, secrets, spark_server
 from lockstep.stack.errors import StackError
 from lockstep.stack.parts import environment, inherited
+from lockstep.stack.properties import written
 from lockstep.stack.registry import PARTS, select
 from lockstep.stack.supervisor import Supervisor
 
@@ -78,6 +79,22 @@ def test_the_broker_and_the_spark_server_listen_on_the_loopback_only(settings: S
     assert len(listeners) == 2
     assert all(address.split("//")[1].startswith(LOOPBACK) for line in listeners for address in line.split(","))
     assert spark_server.configuration(settings)["spark.connect.grpc.binding.address"] == LOOPBACK
+
+
+def test_a_path_in_a_properties_file_is_read_by_java_as_it_is() -> None:
+    assert written({"log.dirs": "/home/jörg/my work"}) == "log.dirs=/home/j\\u00f6rg/my work\n"
+    assert written({"log.dirs": r"/home/a\b"}) == "log.dirs=/home/a\\\\b\n"
+
+
+def test_the_file_of_the_fair_scheduler_is_named_as_hadoop_reads_it(settings: Settings) -> None:
+    """Hadoop does not decode a URI: this fails in a directory with a space in its name when the file is named by one."""
+    file = spark_server.configuration(settings)["spark.scheduler.allocation.file"]
+    assert Path(file.removeprefix("file://")).is_file()
+
+
+def test_a_lake_that_is_a_file_uri_is_a_path_for_everybody() -> None:
+    assert Settings(lake="file:///home/my%20work/lake").lake == "/home/my work/lake"
+    assert Settings(lake="s3://bucket/my%20lake").lake == "s3://bucket/my%20lake"
 
 
 def test_records_are_never_removed_for_their_age(settings: Settings) -> None:
