@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-# uv does not read pip's configuration: a mirror that is set for pip is told to it.
+# uv does not read pip's configuration, so it gets the mirror that is set for pip.
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 ifeq ($(UV_DEFAULT_INDEX),)
 unexport UV_DEFAULT_INDEX

@@ -24,7 +24,7 @@ DAYS = 3
 
 @dataclass
 class Played:
-    """A demo that has reached its verdict. ``killed`` has the processes that were killed on the way, by part."""
+    """A demo that has reached its verdict. ``killed`` has the processes that were killed on the way, by service."""
 
     stack: Stack
     status: Status
@@ -56,15 +56,15 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
 
 def kill_each(stack: Stack, killed: dict[str, int]) -> None:
     """Kill the scheduler, the broker and the Spark server with data on its way, one after another."""
-    # Each when there is something to lose: a first layer has rows, and the next part is healthy again.
+    # Each when there is something to lose: a first layer has rows, and the next service is healthy again.
     wanted: list[tuple[str, Callable[[], object]]] = [
         ("airflow-scheduler", lambda: ledger.latest(stack.settings, "bronze.page_views")),
         ("kafka", lambda: ledger.latest(stack.settings, "silver.page_views")),
         ("spark", lambda: stack.health(["kafka"])["kafka"].healthy),
     ]
-    for part, ready in wanted:
+    for service, ready in wanted:
         Retrying(stop=stop_after_delay(600), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))(ready)
-        pid = stack.pid(part)
+        pid = stack.pid(service)
         if pid:
             os.kill(pid, signal.SIGKILL)
-            killed[part] = pid
+            killed[service] = pid

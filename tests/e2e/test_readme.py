@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from lockstep.settings import PROJECT
-from lockstep.stack.parts import environment
+from lockstep.stack.services import environment
 
 # The first is the test command itself; the second belongs to a shell, and is done by PATH here.
 NOT_RUN = {"make test", "source .venv/bin/activate"}

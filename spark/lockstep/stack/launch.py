@@ -1,7 +1,7 @@
-"""Become one part of the stack: ``python -m lockstep.stack.launch <part>``.
+"""Become one service of the stack: ``python -m lockstep.stack.launch <service>``.
 
-The supervisor starts every part through here, so secrets are read from their file by the process that needs them, and
-no configuration file or command line holds them.
+The supervisor starts every service through this module. So the process that needs the secrets reads them from their file, and no
+configuration file or command line holds them.
 """
 
 import os
@@ -11,8 +11,8 @@ import sys
 
 from lockstep import processes, settings
 from lockstep.stack.errors import StackError
-from lockstep.stack.parts import Launch, inherited
 from lockstep.stack.registry import LAUNCHABLE
+from lockstep.stack.services import Launch, inherited
 from lockstep.stack.supervisor import Supervisor
 
 

@@ -15,7 +15,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from lockstep.settings import Settings
 from lockstep.simulate.play import Played, play
 from lockstep.simulate.producer import BulkSender
-from lockstep.stack.parts import environment
+from lockstep.stack.services import environment
 
 
 @pytest.fixture(scope="session")

@@ -34,10 +34,10 @@ def process_with(command: list[str]) -> psutil.Process:
     """The process with this command line, which may not have begun yet."""
 
     def find() -> psutil.Process | None:
-        return next((found for found in psutil.process_iter(["cmdline"]) if found.info["cmdline"] == command), None)
+        return next((each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == command), None)
 
     attempts = Retrying(
-        stop=stop_after_delay(10), wait=wait_fixed(0.05), retry=retry_if_result(lambda found: not found)
+        stop=stop_after_delay(10), wait=wait_fixed(0.05), retry=retry_if_result(lambda process: not process)
     )
     process: psutil.Process = attempts(find)
     return process

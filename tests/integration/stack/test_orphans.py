@@ -1,4 +1,4 @@
-"""Orphan processes are found by a user who is not root too, whatever they hide."""
+"""A user who is not root finds orphan processes too, whatever the processes hide."""
 
 import subprocess
 import sys
