@@ -5,6 +5,10 @@ import os
 import signal
 import sys
 import threading
+import time
+from contextlib import suppress
+
+import psutil
 
 # From <linux/prctl.h>.
 _PR_SET_PDEATHSIG = 1
@@ -45,6 +49,21 @@ def adopt_orphans() -> None:
     Child processes do not inherit it.
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_descendants(grace_seconds: float) -> None:
+    """Wait until all descendants of this process have ended, and kill those that still run after some seconds."""
+    deadline = time.monotonic() + grace_seconds
+    while descendants := psutil.Process().children(recursive=True):
+        late = time.monotonic() > deadline
+        for process in descendants:
+            with suppress(psutil.Error):  # it has ended in the meantime
+                if late:
+                    process.kill()
+        with suppress(ChildProcessError):  # all that is left are children of children
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        time.sleep(_LOOK_SECONDS / 10)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,13 +1,12 @@
-"""Orphan processes, whose parent was killed: supervisord adopts them, and kills them when it is asked to.
+"""Orphan processes, whose parent was killed: supervisord adopts them, and kills them on request.
 
-supervisord loads this module, so it must stay light: no settings, no servers' clients.
+supervisord loads this module, so it stays small: it imports neither the settings nor a client of a server.
 """
 
 from contextlib import suppress
 from typing import Any
 
 import psutil
-from supervisor import events
 
 from lockstep import processes
 
@@ -20,8 +19,7 @@ class Orphans:
 
     def __init__(self, supervisord: Any) -> None:
         self._supervisord = supervisord
-        # The event comes after supervisord has become a daemon by a fork, which would lose the adoption.
-        events.subscribe(events.SupervisorRunningEvent, lambda _event: processes.adopt_orphans())
+        processes.adopt_orphans()
 
     def kill(self) -> list[int]:
         """Kill every orphan and all that it has started; returns their pids, and an empty list when none is left.

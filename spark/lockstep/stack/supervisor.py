@@ -74,26 +74,32 @@ class Supervisor:
             directory.mkdir(parents=True, exist_ok=True)
         self.socket.parent.mkdir(mode=0o700, exist_ok=True)
         self.config_file.write_text(self.configuration(services))
-        # `-P`: a file in the working directory must not shadow a module.
-        start = subprocess.run(
-            [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", str(self.config_file)],
-            env=inherited(self.settings),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if start.returncode:
+        output = run_dir(self.settings) / "supervisord.output"
+        keeper = self._start_keeper(output)
+        until_true = Retrying(stop=stop_after_delay(15), wait=wait_fixed(0.05), retry=retry_if_not_result(bool))
+        with suppress(RetryError):
+            until_true(lambda: self.running() or keeper.poll() is not None)
+        if not self.running():
+            how = "does not start" if keeper.poll() else "was started, but does not answer"
             raise StackError(
-                f"supervisord does not start: {(start.stderr or start.stdout).strip()}",
-                f"read {log_file(self.settings, 'supervisord')}.",
+                f"supervisord {how}: {output.read_text().strip()}", f"read {log_file(self.settings, 'supervisord')}."
             )
-        try:
-            until_true = Retrying(stop=stop_after_delay(15), wait=wait_fixed(0.05), retry=retry_if_not_result(bool))
-            until_true(self.running)
-        except RetryError:
-            raise StackError(
-                "supervisord was started, but does not answer.", f"read {log_file(self.settings, 'supervisord')}."
-            ) from None
+
+    def _start_keeper(self, output: Path) -> "subprocess.Popen[bytes]":
+        # `-P`: a file in the working directory must not shadow a module.
+        command = [sys.executable, "-P", "-m", "lockstep.stack.keeper", "--nodaemon", "--silent"]
+        with output.open("w") as file:
+            return subprocess.Popen(
+                [*command, "--configuration", str(self.config_file)],
+                cwd=self.settings.home,
+                env=inherited(self.settings),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                # Not in the terminal's session: it must outlive the terminal, and not get its Ctrl-C.
+                start_new_session=True,
+                umask=0o022,
+            )
 
     def running(self) -> bool:
         """Whether a supervisor of this home answers."""
@@ -175,9 +181,7 @@ class Supervisor:
         config["supervisord"] = {
             "logfile": str(log_file(self.settings, "supervisord")),
             "pidfile": str(run / "supervisord.pid"),
-            "directory": str(self.settings.home),
             "childlogdir": str(self.settings.home / "logs"),
-            "umask": "022",
             **({"user": "root"} if os.geteuid() == 0 else {}),
         }
         for service in services:

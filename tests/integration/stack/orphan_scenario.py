@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
-from supervisor import events
 
 from lockstep.stack.orphans import Orphans
 
@@ -68,7 +67,6 @@ def main() -> None:
     killed, process, child = start_service(hidden=True)
     supervisord = SimpleNamespace(options=SimpleNamespace(pidhistory={living[0]: "service"}))
     orphans = Orphans(supervisord)
-    events.notify(events.SupervisorRunningEvent())
     os.kill(killed, signal.SIGKILL)
     os.waitpid(killed, 0)
     names = {process: "process", child: "child"}

@@ -17,7 +17,7 @@ from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 from lockstep import settings as configuration
 from lockstep.stack import net, postgres
 from lockstep.stack.errors import StackError
-from lockstep.stack.parts import environment
+from lockstep.stack.services import environment
 from lockstep.stack.stack import Stack
 
 
@@ -115,12 +115,17 @@ def stuck_backend(stack: Stack) -> psutil.Process:
     return backend
 
 
-def test_the_parts_of_a_killed_supervisor_end_and_up_starts_them_again(stack: Stack) -> None:
+def test_the_services_of_a_killed_supervisor_end_and_up_starts_them_again(
+    stack: Stack, orphan_process: Callable[[Stack], psutil.Process]
+) -> None:
     stack.up(["postgres"], quiet)
     server = psutil.Process(stack.pid("postgres"))
+    orphan = orphan_process(stack)
     psutil.Process(stack.supervisor.pid()).kill()
     server.wait(30)
     stack.up(["postgres"], quiet)
+    assert stack.health()["postgres"].healthy
+    orphan.wait(30)
     assert stack.health()["postgres"].healthy
 
 
@@ -153,7 +158,7 @@ def test_up_refuses_a_port_in_use_and_starts_nothing(stack: Stack) -> None:
     assert not stack.supervisor.running()
 
 
-def test_a_part_that_does_not_come_up_is_named_with_the_end_of_its_log(stack: Stack) -> None:
+def test_a_service_that_does_not_start_is_named_with_the_end_of_its_log(stack: Stack) -> None:
     stack.up(["postgres"], quiet)
     stack.stop("postgres")
     (postgres.data_dir(stack.settings) / "PG_VERSION").write_text("9\n")
