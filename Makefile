@@ -37,7 +37,7 @@ down: $(VENV)/.installed ## Stop the stack; nothing is lost
 test: setup ## Lint, types, and all tests but soak and browser
 	@$(MAKE) --jobs 2 --output-sync lint test-fast
 	$(PYTEST) tests/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder
-	$(PYTEST) tests/e2e
+	.ci/as-ordinary-user $(PYTEST) tests/e2e
 
 .PHONY: test-fast
 test-fast: setup ## Unit and contract tests, under a minute
