@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-# uv does not read pip's configuration: a mirror that is set for pip is told to it.
+# uv does not read pip's configuration, so it gets the mirror that is set for pip.
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 ifeq ($(UV_DEFAULT_INDEX),)
 unexport UV_DEFAULT_INDEX
@@ -37,7 +37,7 @@ down: $(VENV)/.installed ## Stop the stack; nothing is lost
 test: setup ## Lint, types, and all tests but soak and browser
 	@$(MAKE) --jobs 2 --output-sync lint test-fast
 	$(PYTEST) tests/integration tests/shop/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder
-	$(PYTEST) tests/e2e
+	.ci/as-ordinary-user $(PYTEST) tests/e2e
 
 .PHONY: test-fast
 test-fast: setup ## Unit and contract tests, under a minute

@@ -1,9 +1,9 @@
--- What change capture needs beside the shop's own tables. Run on each `up`, so every statement may be repeated.
+-- What change capture needs in addition to the shop's own tables. It runs on each `up`, so every statement can be repeated.
 
--- Written by the connector's heartbeat: without it an idle shop's slot would hold back the WAL of the other databases.
+-- The connector's heartbeat writes here. Without it, the slot of an idle shop would keep the WAL of all databases.
 CREATE TABLE IF NOT EXISTS public.heartbeat (id INT PRIMARY KEY, beaten_at TIMESTAMPTZ NOT NULL);
 
--- For the whole schema, so that it is there before the shop's tables are, and also covers those that come later.
+-- It covers the whole schema, so that it can exist before the shop's tables, and includes those that are created later.
 DO $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_publication WHERE pubname = 'lockstep') THEN

@@ -1,8 +1,8 @@
-"""Spark Connect in an ordinary PySpark application, which waits until its JVM ends.
+"""Spark Connect in an ordinary PySpark application, which runs until its JVM ends.
 
-Spark's own ``SparkConnectServer`` forces a class loader of its own on every session, for jars that we never add: each new
-session then compiles all code, and starts all Python workers, anew (``docs/decisions/one-warm-spark-server.md``). Its plugin
-would answer clients before there is a session to clone for them.
+Spark's own ``SparkConnectServer`` gives every session its own class loader, for jars that a client may add. We add none, and each
+new session would compile all code again and start all Python workers again (``docs/decisions/one-warm-spark-server.md``). Spark's
+Connect plugin would accept clients before there is a session to clone for them.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-# PySpark leaves it in the environment of whoever has been a client, and so of the supervisor that a client starts.
+# PySpark sets it in the environment of a client. A client that starts the supervisor passes it on to this process.
 os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 spark = SparkSession.builder.getOrCreate()
 context = spark.sparkContext

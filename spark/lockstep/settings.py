@@ -8,6 +8,7 @@ import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import Self
+from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import (
@@ -126,7 +127,7 @@ class Settings(BaseSettings):
         derived = {
             "home": home,
             "cache": self.cache.expanduser(),
-            "lake": self.lake or str(home / "lake"),
+            "lake": _without_scheme(self.lake) or str(home / "lake"),
             "kafka": self.kafka or f"{LOOPBACK}:{self.kafka_port}",
             "spark_remote": self.spark_remote or f"sc://{LOOPBACK}:{self.spark_port}",
             "connect_url": (self.connect_url or f"http://{LOOPBACK}:{self.connect_port}").rstrip("/"),
@@ -147,6 +148,12 @@ class Settings(BaseSettings):
             f"host={self.postgres_host} port={self.postgres_port} dbname={database} "
             f"user={self.postgres_user} password={self.postgres_password.get_secret_value()}"
         )
+
+
+def _without_scheme(lake: str) -> str:
+    """A lake on this disk as a path: pyarrow and Hadoop do not agree on how a ``file:`` URI writes a space."""
+    address = urlsplit(lake)
+    return unquote(address.path) if address.scheme == "file" else lake
 
 
 def load() -> Settings:

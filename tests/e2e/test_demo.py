@@ -14,7 +14,7 @@ from tests.support.paths import CHECKOUT
 from lockstep import lake, ledger
 from lockstep.airflow_api import connected
 from lockstep.contracts import CONTRACTS
-from lockstep.stack.parts import environment
+from lockstep.stack.services import environment
 
 PARQUET = CHECKOUT / "spark" / "shop" / "simulate" / "data" / "online_retail.parquet"
 
@@ -25,15 +25,15 @@ def table(demo, name: str) -> pd.DataFrame:
 
 def test_every_killed_process_runs_again_under_another_pid(demo):
     assert demo.killed.keys() == {"airflow-scheduler", "kafka", "spark"}
-    now = {part: demo.stack.pid(part) for part in demo.killed}
-    assert all(now[part] and now[part] != old for part, old in demo.killed.items()), (demo.killed, now)
+    now = {service: demo.stack.pid(service) for service in demo.killed}
+    assert all(now[service] and now[service] != old for service, old in demo.killed.items()), (demo.killed, now)
     for old in demo.killed.values():
-        with pytest.raises(ProcessLookupError):  # what it had started is gone with it
+        with pytest.raises(ProcessLookupError):  # the processes that it had started have ended too
             os.killpg(old, 0)
 
 
-def test_every_part_is_healthy_and_the_status_says_that_all_is_right(demo):
-    assert {part: h.state for part, h in demo.stack.health().items() if not h.healthy} == {}
+def test_every_service_is_healthy_and_the_status_says_that_all_is_right(demo):
+    assert {service: h.state for service, h in demo.stack.health().items() if not h.healthy} == {}
     assert demo.status.problems == []
 
 

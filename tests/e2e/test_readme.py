@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.paths import CHECKOUT
 
-from lockstep.stack.parts import environment
+from lockstep.stack.services import environment
 
 # The first is the test command itself; the second belongs to a shell, and is done by PATH here.
 NOT_RUN = {"make test", "source .venv/bin/activate"}

@@ -28,23 +28,23 @@ from lockstep.refine.silver import refine
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import secrets
 from lockstep.stack.errors import Unhealthy
-from lockstep.stack.parts import inherited, log_file
 from lockstep.stack.registry import LAUNCHABLE
+from lockstep.stack.services import inherited, log_file
 
 VIEWS_SENT = 300
 
 
-def start(part: str, settings: Settings, log: Path, stopping: ExitStack) -> Callable[[], None]:
-    """Become the part, as its container does; the answer waits until the part's own check is content."""
+def start(service: str, settings: Settings, log: Path, stopping: ExitStack) -> Callable[[], None]:
+    """Start the service as its container does. Returns a function that waits until the service passes its check."""
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "lockstep.stack.launch", part]
+        command = [sys.executable, "-m", "lockstep.stack.launch", service]
         process = subprocess.Popen(command, env=inherited(settings), stdout=output, stderr=subprocess.STDOUT)
     stopping.callback(process.wait, timeout=60)
     stopping.callback(process.terminate)
 
     def check() -> None:
-        assert process.poll() is None, f"{part} ended:\n{log.read_text()[-2000:]}"
-        LAUNCHABLE[part].check(settings)
+        assert process.poll() is None, f"{service} ended:\n{log.read_text()[-2000:]}"
+        LAUNCHABLE[service].check(settings)
 
     patiently = Retrying(
         stop=stop_after_delay(150), wait=wait_fixed(0.5), retry=retry_if_exception_type(Unhealthy), reraise=True

@@ -1,4 +1,4 @@
-"""A home and ports that nobody else uses, for a stack that a test starts."""
+"""A home and ports that no other process uses, for a stack that a test starts."""
 
 import fcntl
 import json
@@ -14,20 +14,20 @@ from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.stack import Stack
 
 FLOW = ["postgres", "kafka", "spark"]
-# Each jar has been checked against its SHA-256; to verify the bytecode of 20,000 classes is a tenth of a server's start.
+# Each jar is checked against its SHA-256. Verifying the bytecode of 20,000 classes would take a tenth of a server's start.
 TRUSTED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-# For servers that are killed again and again: what the JVM's second compiler gives comes too late for them.
+# For servers that are killed often: the JVM's second compiler pays off too late for them.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 PORTS = [name for name in Settings.model_fields if name.endswith("_port")]
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on; held together until all are known, so that they differ."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(closing(socket.socket())) for _ in range(count)]
-        for one in sockets:
-            one.bind((LOOPBACK, 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Ports that no process listens on. All are bound at the same time, so that they differ."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
+        for probe in sockets:
+            probe.bind((LOOPBACK, 0))
+        return [probe.getsockname()[1] for probe in sockets]
 
 
 def own_ports(patch: pytest.MonkeyPatch, home: Path, ports: list[int] | None = None, java: str = "") -> None:
@@ -47,7 +47,7 @@ def started(home: Path, java: str = "") -> Iterator[Stack]:
     """PostgreSQL, Kafka and Spark, on a home and ports of their own, until the block ends.
 
     Args:
-        java: as of ``own_ports``.
+        java: as in ``own_ports``.
     """
     with pytest.MonkeyPatch.context() as patch:
         own_ports(patch, home, java=java)
@@ -61,14 +61,14 @@ def started(home: Path, java: str = "") -> Iterator[Stack]:
 
 @contextmanager
 def shared(directory: Path) -> Iterator[Stack]:
-    """The same for several processes: the first one starts it, and the last one takes it away."""
+    """The same for several processes: the first one starts the stack, and the last one removes it."""
     directory.mkdir(exist_ok=True)
     ports, users = directory / "ports.json", directory / "users"
     with pytest.MonkeyPatch.context() as patch:
         with _locked(directory):
             users.write_text(str(int(users.read_text()) + 1 if users.exists() else 1))
             own_ports(patch, directory / "home", json.loads(ports.read_text()) if ports.exists() else None)
-            # The tables of all tests together are more than one platform has.
+            # All tests together have more tables than one platform.
             patch.setenv("LOCKSTEP_SPARK_MEMORY", "3g")
             running = Stack(configuration.load())
             ports.write_text(json.dumps([getattr(running.settings, name) for name in PORTS]))

@@ -8,24 +8,26 @@ from rich.console import Console
 
 from lockstep import settings
 from lockstep.stack import doctor, jars
-from lockstep.stack.parts import log_file
 from lockstep.stack.registry import select
+from lockstep.stack.services import log_file
 from lockstep.stack.stack import Stack
 
 app = typer.Typer()
 console = Console(highlight=False, soft_wrap=True)
-Parts = Annotated[list[str] | None, typer.Argument(help="Parts, such as kafka spark airflow; all when none is named.")]
+Services = Annotated[
+    list[str] | None, typer.Argument(help="Services, such as kafka spark airflow; all when none is named.")
+]
 
 
 def say(line: str) -> None:
-    """One line for a person, as it is."""
+    """Print a line as it is: brackets in it are no markup."""
     console.print(line, markup=False)
 
 
 @app.command()
-def up(parts: Parts = None) -> None:
+def up(services: Services = None) -> None:
     """Start the stack and wait until it is healthy."""
-    Stack(settings.load()).up(parts, say)
+    Stack(settings.load()).up(services, say)
 
 
 @app.command()
@@ -36,14 +38,14 @@ def down() -> None:
 
 @app.command()
 def logs(
-    part: Annotated[str, typer.Argument(help="A part, or supervisord.")],
-    lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines.")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as more are written.")] = False,
+    service: Annotated[str, typer.Argument(help="A service, or supervisord.")],
+    lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines to show.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as more lines are written.")] = False,
 ) -> None:
-    """Show what a part printed."""
-    if part != "supervisord":
-        select([part])
-    path = log_file(settings.load(), part)
+    """Show the log of a service."""
+    if service != "supervisord":
+        select([service])
+    path = log_file(settings.load(), service)
     if follow:
         os.execlp("tail", "tail", f"-n{lines}", "-F", str(path))
     for line in doctor.last_lines(path, lines):
@@ -52,14 +54,16 @@ def logs(
 
 @app.command("doctor")
 def diagnose() -> None:
-    """Say what stands in the way of the stack, and how to fix it."""
-    found = settings.load()
-    stack = Stack(found)
+    """Show what keeps the stack from running, and how to fix it."""
+    current = settings.load()
+    stack = Stack(current)
     health = stack.health()
-    stopped = [part for part in select() if part.launch and health[part.name].state in ("stopped", "failed")]
-    findings = doctor.examine(found, stopped)
+    stopped = [
+        service for service in select() if service.launch and health[service.name].state in ("stopped", "failed")
+    ]
+    findings = doctor.examine(current, stopped)
     if not stopped:
-        findings += doctor.tools(found)
+        findings += doctor.tools(current)
     for name, state in health.items():
         if state.healthy:
             findings.append(doctor.Finding("ok", f"{name}: {state.detail}"))
@@ -73,24 +77,25 @@ def diagnose() -> None:
 
 
 @app.command()
-def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False) -> None:
     """Stop the stack and remove all of its data: databases, topics, lake, logs and secrets.
 
-    A lake outside of the home stays."""
-    found = settings.load()
+    A lake outside of the home stays.
+    """
+    current = settings.load()
     if not yes:
-        typer.confirm(f"Remove {found.home}, with its databases, topics and lake?", abort=True)
-    Stack(found).reset(say)
-    say(f"{found.home} is gone; the jars in {found.cache} stay.")
+        typer.confirm(f"Remove {current.home}, with its databases, topics and lake?", abort=True)
+    Stack(current).reset(say)
+    say(f"{current.home} is removed; the jars in {current.cache} stay.")
 
 
 @app.command("jars")
 def fetch_jars(
-    relock: Annotated[bool, typer.Option("--relock", help="Write infra/jars.lock anew.")] = False,
+    relock: Annotated[bool, typer.Option("--relock", help="Write infra/jars.lock again.")] = False,
 ) -> None:
     """Fetch the jars of the stack, and check each against its SHA-256."""
-    found = settings.load()
+    current = settings.load()
     if relock:
-        say(f"{jars.LOCK_FILE} names {jars.relock(found)} jars now: review the difference before it is committed.")
-    count = jars.fetch(found, say)
-    say(f"{len(jars.locked())} jars in {jars.directory(found)}, {count} fetched.")
+        say(f"{jars.LOCK_FILE} names {jars.relock(current)} jars now: review the difference before you commit it.")
+    count = jars.fetch(current, say)
+    say(f"{len(jars.locked())} jars in {jars.directory(current)}, {count} fetched.")

@@ -1,4 +1,4 @@
-"""The Kafka broker, its own controller (KRaft)."""
+"""The Kafka broker, which is its own controller (KRaft)."""
 
 import subprocess
 import uuid
@@ -15,13 +15,13 @@ from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, net
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import find_java
-from lockstep.stack.parts import Launch, Part, run_dir
+from lockstep.stack.services import Launch, Service, run_dir
 
 _INFRA = resource("infra") / "broker"
 
 
 def properties(settings: Settings) -> str:
-    """The broker's configuration: the project's, and the addresses and directory of this home."""
+    """The broker's configuration: ``server.properties``, with the addresses and the directory of this home."""
     own = {
         "listeners": f"PLAINTEXT://{LOOPBACK}:{settings.kafka_port},CONTROLLER://{LOOPBACK}:{settings.kafka_controller_port}",
         "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{settings.kafka_port}",
@@ -32,39 +32,39 @@ def properties(settings: Settings) -> str:
 
 
 def prepare(settings: Settings) -> None:
-    """Fetch the jars, write the configuration, and format the log directory once."""
+    """Fetch the jars, write the configuration, and format the log directory, which is done once."""
     jars.fetch(settings)
     run_dir(settings).mkdir(parents=True, exist_ok=True)
     _file(settings).write_text(properties(settings))
     if (_log_dir(settings) / "meta.properties").exists():
         return
     cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    # Ignoring what is formatted makes a run that was killed half way repeatable.
-    # One word: a random id may begin with a dash.
+    # `--ignore-formatted`: a run that was killed half way can be repeated.
+    # `--cluster-id=` in one argument: a random id may begin with a dash.
     arguments = ["format", f"--cluster-id={cluster}", "--config", str(_file(settings)), "--ignore-formatted"]
     tool = [*_java(settings, "-Xmx256m", "-XX:TieredStopAtLevel=1"), "kafka.tools.StorageTool", *arguments]
-    done = subprocess.run(tool, capture_output=True, text=True, check=False)
-    if done.returncode:
+    formatting = subprocess.run(tool, capture_output=True, text=True, check=False)
+    if formatting.returncode:
         raise StackError(
-            f"Kafka could not format {_log_dir(settings)}: {(done.stderr or done.stdout).strip()}",
-            "see that the disk has room and that the directory may be written, then `lockstep up` again.",
+            f"Kafka could not format {_log_dir(settings)}: {(formatting.stderr or formatting.stdout).strip()}",
+            "check that the disk has room and that you may write the directory, then `lockstep up` again.",
         )
 
 
 def launch(settings: Settings) -> Launch:
-    """The broker's JVM."""
+    """The process of the broker: its JVM."""
     prepare(settings)
     return Launch(command(settings), cwd=settings.home)
 
 
 def command(settings: Settings) -> list[str]:
-    """What runs the broker with the configuration that ``prepare`` wrote."""
+    """The command that runs the broker with the configuration that ``prepare`` wrote."""
     options = (f"-Xmx{settings.kafka_memory}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
     return [*_java(settings, *options), "kafka.Kafka", str(_file(settings))]
 
 
 def check(settings: Settings) -> str:
-    """Ask for the cluster's metadata, and see that the addresses that its brokers advertise can be reached."""
+    """Ask for the cluster's metadata, and check that the addresses that its brokers advertise can be reached."""
     brokers = advertised(settings)
     for number, (host, port) in brokers.items():
         try:
@@ -78,7 +78,7 @@ def check(settings: Settings) -> str:
 
 
 def advertised(settings: Settings) -> dict[int, tuple[str, int]]:
-    """The brokers by their numbers, with the addresses that they advertise.
+    """The addresses that the brokers advertise, by the brokers' numbers.
 
     Raises:
         Unhealthy: none of the bootstrap servers answers.
@@ -86,10 +86,10 @@ def advertised(settings: Settings) -> dict[int, tuple[str, int]]:
     host, port = settings.kafka.split(",")[0].rsplit(":", 1)
     net.reach(host, int(port))
     try:
-        found = AdminClient(confluent_config(settings) | {"log_level": 0}).list_topics(timeout=3)
+        metadata = AdminClient(confluent_config(settings) | {"log_level": 0}).list_topics(timeout=3)
     except KafkaException as error:
         raise Unhealthy(f"Kafka at {settings.kafka} gives no metadata: {error}") from error
-    return {number: (str(broker.host), broker.port) for number, broker in found.brokers.items()}
+    return {number: (str(broker.host), broker.port) for number, broker in metadata.brokers.items()}
 
 
 def _java(settings: Settings, *options: str) -> list[str]:
@@ -106,14 +106,14 @@ def _log_dir(settings: Settings) -> Path:
     return settings.home / "kafka"
 
 
-def elsewhere(settings: Settings) -> bool:
+def external(settings: Settings) -> bool:
     """Whether the settings name another cluster than the embedded broker."""
     return settings.kafka != f"{LOOPBACK}:{settings.kafka_port}"
 
 
-PART = Part(
+SERVICE = Service(
     name="kafka",
-    elsewhere=elsewhere,
+    external=external,
     check=check,
     launch=launch,
     prepare=prepare,

@@ -1,4 +1,4 @@
-"""Kafka Connect with Debezium: the shop's tables, change by change, into Kafka."""
+"""Kafka Connect with Debezium, which writes the changes of the captured tables to Kafka."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, net
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import find_java
-from lockstep.stack.parts import Launch, Part, run_dir
+from lockstep.stack.services import Launch, Service, run_dir
 
 CONNECTOR = "shop"
 _INFRA = resource("infra") / "connect"
@@ -36,33 +36,33 @@ def worker_properties(settings: Settings) -> str:
 
 
 def _secured(settings: Settings) -> dict[str, str]:
-    """SASL and TLS of the Kafka clients: for the worker itself, and for its connectors' clients."""
-    stated = java_properties(settings)
+    """SASL and TLS of the Kafka clients, for the worker itself and for its connectors' clients."""
+    properties = java_properties(settings)
     clients = ("", "producer.", "consumer.", "admin.")
-    return {client + name: value for client in clients for name, value in stated.items()}
+    return {client + name: value for client in clients for name, value in properties.items()}
 
 
 def launch(settings: Settings) -> Launch:
-    """The worker's JVM."""
+    """The process of the worker: its JVM."""
     prepare(settings)
     classpath = ":".join(map(str, jars.classpath(settings, "connect")))
     argv = [str(find_java().executable), f"-Xmx{settings.connect_memory}", "-Duser.timezone=UTC"]
-    # It starts often and computes little: the quick compiler alone halves what a start costs.
+    # It starts often and computes little. With the first compiler (C1) alone, a start costs half.
     argv += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     argv += [f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}", "-cp", classpath]
-    # The connector's configuration names this variable, so Connect neither stores the password nor tells it over REST.
+    # The connector's configuration names this variable, so Connect neither stores the password nor shows it over REST.
     env = {"LOCKSTEP_POSTGRES_PASSWORD": settings.postgres_password.get_secret_value()}
     return Launch([*argv, "org.apache.kafka.connect.cli.ConnectDistributed", str(_file(settings))], env, settings.home)
 
 
-def answers(settings: Settings) -> str:
-    """The worker answers."""
+def readiness(settings: Settings) -> str:
+    """Check that the worker answers."""
     _get(settings, "/connectors")
     return f"worker at {settings.connect_url}"
 
 
 def check(settings: Settings) -> str:
-    """The worker answers, and the connector and its task run."""
+    """Check that the worker answers, and that the connector and its task run."""
     if CONNECTOR not in _get(settings, "/connectors"):
         raise Unhealthy(f"Kafka Connect at {settings.connect_url} has no connector {CONNECTOR}; `lockstep up connect`")
     status = _get(settings, f"/connectors/{CONNECTOR}/status")
@@ -70,13 +70,13 @@ def check(settings: Settings) -> str:
     idle = [state for state in states if state["state"] != "RUNNING"]
     if idle or not status["tasks"]:
         cause = "".join(state.get("trace", "").partition("\n")[0] for state in idle)
-        named = ", ".join(state["state"] for state in states)
-        raise Unhealthy(f"connector {CONNECTOR} is {named} {cause}".rstrip() + "; `lockstep up connect` restarts it")
+        names = ", ".join(state["state"] for state in states)
+        raise Unhealthy(f"connector {CONNECTOR} is {names} {cause}".rstrip() + "; `lockstep up connect` restarts it")
     return f"worker at {settings.connect_url}, connector {CONNECTOR} runs"
 
 
 def connector_config(settings: Settings) -> dict[str, str]:
-    """The connector's configuration: ``infra/connect/shop.json`` with our addresses and the contracts' tables."""
+    """The connector's configuration: ``infra/connect/shop.json`` with the addresses and the tables of the contracts."""
     tables = (c.topic.removeprefix(f"{CONNECTOR}.") for c in CONTRACTS.values() if c.kind == "changes")
     values = {
         "postgres_host": settings.postgres_host,
@@ -88,13 +88,13 @@ def connector_config(settings: Settings) -> dict[str, str]:
     return {name: Template(value).substitute(values) for name, value in template.items()}
 
 
-def settle(settings: Settings) -> None:
-    """Register the connector, unless it has this configuration already; then it is restarted if it has failed."""
-    wanted = connector_config(settings)
+def post_start(settings: Settings) -> None:
+    """Register the connector. If it has this configuration already, restart it where it has failed."""
+    expected = connector_config(settings)
     current = net.http().get(f"{settings.connect_url}/connectors/{CONNECTOR}/config")
-    kept = {name: value for name, value in current.json().items() if name != "name"} if current.is_success else {}
-    if kept != wanted:
-        _expect(net.http().put(f"{settings.connect_url}/connectors/{CONNECTOR}/config", json=wanted, timeout=60))
+    registered = {name: value for name, value in current.json().items() if name != "name"} if current.is_success else {}
+    if registered != expected:
+        _expect(net.http().put(f"{settings.connect_url}/connectors/{CONNECTOR}/config", json=expected, timeout=60))
         return
     restart = f"{settings.connect_url}/connectors/{CONNECTOR}/restart"
     _expect(net.http().post(restart, params={"includeTasks": "true", "onlyFailed": "true"}, timeout=60))
@@ -104,7 +104,7 @@ def _expect(answer: httpx.Response) -> None:
     if not answer.is_success:
         raise StackError(
             f"Kafka Connect refused the connector {CONNECTOR} ({answer.status_code}): {answer.text}",
-            "mend infra/connect/shop.json or what it names, then `lockstep up connect`.",
+            "correct infra/connect/shop.json or what it names, then `lockstep up connect`.",
         )
 
 
@@ -121,20 +121,20 @@ def _file(settings: Settings) -> Path:
     return run_dir(settings) / "connect.properties"
 
 
-def elsewhere(settings: Settings) -> bool:
+def external(settings: Settings) -> bool:
     """Whether the settings name another Kafka Connect than the embedded one."""
     return settings.connect_url != f"http://{LOOPBACK}:{settings.connect_port}"
 
 
-PART = Part(
+SERVICE = Service(
     name="connect",
-    elsewhere=elsewhere,
+    external=external,
     check=check,
-    answers=answers,
+    readiness=readiness,
     launch=launch,
     needs=("postgres", "kafka"),
     prepare=prepare,
-    settle=settle,
+    post_start=post_start,
     ports=("connect_port",),
     megabytes=700,
 )

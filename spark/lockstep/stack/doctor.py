@@ -1,4 +1,4 @@
-"""What stands in the way, said before it hurts: each finding tells what is wrong and how to fix it."""
+"""Checks before a start: ports, memory, disk, Java, jars and the lease. Each finding says what is wrong and how to fix it."""
 
 import os
 import shutil
@@ -13,25 +13,26 @@ from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, lease, net
 from lockstep.stack.errors import StackError
 from lockstep.stack.java import find_java
-from lockstep.stack.parts import Part
+from lockstep.stack.services import Service
 
 _NEED_JAVA = {"kafka", "connect", "spark"}
-_DISK_FLOOR = 3 * 1024**3
+# The jars, the databases, Kafka's files and the lake of a full demo, with room for logs.
+_MIN_DISK_BYTES = 3 * 1024**3
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: ``ok``, a ``warning`` (goes on) or a ``problem`` (does not)."""
+    """The result of one check: its level is ``ok``, ``warning`` (the start goes on) or ``problem`` (it does not)."""
 
     level: str
     what: str
     fix: str = ""
 
 
-def examine(settings: Settings, parts: list[Part]) -> list[Finding]:
-    """Look at all that these parts need before they can start."""
-    findings = [*_ports(settings, parts), _memory(parts), _disk(settings.home)]
-    names = {part.name for part in parts}
+def examine(settings: Settings, services: list[Service]) -> list[Finding]:
+    """Check what these services need before they can start."""
+    findings = [*_ports(settings, services), _memory(services), _disk(settings.home)]
+    names = {service.name for service in services}
     if names & _NEED_JAVA:
         findings += tools(settings)
     if "spark" in names:
@@ -40,39 +41,39 @@ def examine(settings: Settings, parts: list[Part]) -> list[Finding]:
 
 
 def tools(settings: Settings) -> list[Finding]:
-    """Look at Java and the jars."""
+    """Check Java and the jars."""
     return [_java(), _jars(settings)]
 
 
-def require(settings: Settings, parts: list[Part], say: Callable[[str], None]) -> None:
-    """Say the warnings.
+def require(settings: Settings, services: list[Service], say: Callable[[str], None]) -> None:
+    """Check what these services need, and print the warnings.
 
     Raises:
-        StackError: there are problems; the message has them all.
+        StackError: there are problems. The message has all of them.
     """
-    findings = examine(settings, parts)
+    findings = examine(settings, services)
     for finding in findings:
         if finding.level == "warning":
             say(f"warning: {finding.what}  To fix it: {finding.fix}")
     problems = [finding for finding in findings if finding.level == "problem"]
     if problems:
-        # One error holds them all, so that a person mends them in one go.
+        # One error has all problems, so that a person can fix them in one go.
         first, *others = problems
         more = "".join(f"\n{other.what}\n  To fix it: {other.fix}" for other in others)
         raise StackError(first.what, first.fix + more)
 
 
-def _ports(settings: Settings, parts: list[Part]) -> list[Finding]:
+def _ports(settings: Settings, services: list[Service]) -> list[Finding]:
     findings = []
-    for part in parts:
-        for name in part.ports:
+    for service in services:
+        for name in service.ports:
             port = getattr(settings, name)
             if net.can_bind(port):
-                findings.append(Finding("ok", f"port {port} is free for {part.name}"))
+                findings.append(Finding("ok", f"port {port} is free for {service.name}"))
                 continue
-            found = net.user_of(port)
-            who = f"{found.name()} (pid {found.pid})" if found else "a process that this user may not see"
-            what = f"Port {port} of {LOOPBACK}, which {part.name} needs, is used by {who}."
+            user = net.user_of(port)
+            who = f"{user.name()} (pid {user.pid})" if user else "a process that this user may not see"
+            what = f"Port {port} of {LOOPBACK}, which {service.name} needs, is used by {who}."
             findings.append(Finding("problem", what, f"stop it, or choose another port with LOCKSTEP_{name.upper()}."))
     return findings
 
@@ -82,8 +83,8 @@ def _java() -> Finding:
         java = find_java()
     except StackError as error:
         return Finding("problem", error.what, error.fix)
-    if java.passed_over:
-        what = f"{'; '.join(java.passed_over)}: Java {java.major} of {java.source} is used instead."
+    if java.rejected:
+        what = f"{'; '.join(java.rejected)}: Java {java.major} of {java.source} is used instead."
         return Finding("warning", what, "set JAVA_HOME to a JDK 17 or 21, or unset it.")
     return Finding("ok", f"Java {java.major} from {java.source} ({java.executable})")
 
@@ -101,23 +102,23 @@ def _jars(settings: Settings) -> Finding:
     return Finding("ok", f"{len(jars.locked())} jars are as the lock says, in {root}")
 
 
-def _memory(parts: list[Part]) -> Finding:
-    needed = sum(part.megabytes for part in parts)
+def _memory(services: list[Service]) -> Finding:
+    needed = sum(service.megabytes for service in services)
     available = available_memory() // 1024**2
     if available < needed:
-        what = f"{', '.join(part.name for part in parts)} take up to {needed} MB, and {available} MB are available."
+        what = f"{', '.join(service.name for service in services)} take up to {needed} MB, and {available} MB are available."
         fix = "close other programs, or lower LOCKSTEP_SPARK_MEMORY, LOCKSTEP_KAFKA_MEMORY and LOCKSTEP_CONNECT_MEMORY."
-        # Half of it is enough to come up; below that, the kernel would kill some part.
+        # Half of it is enough to start. With less, the kernel would kill a service.
         return Finding("problem" if available < needed / 2 else "warning", what, fix)
     return Finding("ok", f"{available} MB of memory are available, up to {needed} MB are needed")
 
 
 def available_memory() -> int:
-    """What may still be taken, in bytes: of the machine, or of the container that we are in."""
+    """The memory that is still available, in bytes: of the machine, or of the container that this process runs in."""
     available = psutil.virtual_memory().available
     group = Path("/sys/fs/cgroup")
     limit, used = group / "memory.max", group / "memory.current"
-    # In a container the machine's memory is not ours.
+    # A container may not use all of the machine's memory.
     if limit.exists() and (text := limit.read_text().strip()).isdigit():
         available = min(available, int(text) - int(used.read_text()))
     return int(available)
@@ -128,8 +129,8 @@ def _disk(home: Path) -> Finding:
     free = shutil.disk_usage(existing).free
     if not os.access(existing, os.W_OK):
         return Finding("problem", f"{existing} cannot be written.", "choose another home with LOCKSTEP_HOME.")
-    if free < _DISK_FLOOR:
-        what = f"{free // 1024**2} MB are free on the disk of {home}; {_DISK_FLOOR // 1024**2} MB are needed."
+    if free < _MIN_DISK_BYTES:
+        what = f"{free // 1024**2} MB are free on the disk of {home}; {_MIN_DISK_BYTES // 1024**2} MB are needed."
         return Finding("problem", what, "free some, or choose another home with LOCKSTEP_HOME.")
     return Finding("ok", f"{free // 1024**3} GB are free on the disk of {home}")
 
@@ -138,12 +139,12 @@ def _lease(settings: Settings) -> Finding:
     pid = lease.holder(settings)
     if pid is None:
         return Finding("ok", f"no other Spark server holds the lake {settings.lake}")
-    error = lease.held(settings, pid)
+    error = lease.refusal(settings, pid)
     return Finding("problem", error.what, error.fix)
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The end of a log; empty when there is none yet."""
+    """The last lines of a log. Empty when there is no log yet."""
     if not path.exists():
         return []
     with path.open(errors="replace") as lines:

@@ -1,13 +1,13 @@
-"""What goes wrong with the stack, said so that a person can mend it."""
+"""The errors of the stack. Each says what happened, where, and what a person can do about it."""
 
 from lockstep.errors import LockstepError
 
 
 class StackError(LockstepError):
-    """Something of the stack cannot go on.
+    """The stack cannot go on.
 
     Args:
-        what: what happened, and where (the part, the file, the port).
+        what: what happened, and where (the service, the file, the port).
         fix: what to do about it.
     """
 
@@ -18,4 +18,4 @@ class StackError(LockstepError):
 
 
 class Unhealthy(Exception):
-    """A part does not answer as it should (yet); the message says what was asked and what came back."""
+    """A service does not answer as it should, or not yet. The message says what was asked and what came back."""

@@ -1,4 +1,4 @@
-"""Fetch the Java parts of the stack with Apache Ivy, and hold every jar against its SHA-256 in ``infra/jars.lock``."""
+"""Fetch the jars of the stack with Apache Ivy, and check every jar against its SHA-256 in ``infra/jars.lock``."""
 
 import fcntl
 import hashlib
@@ -21,11 +21,11 @@ _PATTERN = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
 
 
 def spark_home() -> Path:
-    """Where pyspark keeps its jars and scripts (``SPARK_HOME``)."""
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
+    """The directory where pyspark keeps its jars and scripts (``SPARK_HOME``)."""
+    package = find_spec("pyspark")
+    if package is None or package.origin is None:
         raise StackError("pyspark is not installed in this environment.", "run `make setup`.")
-    return Path(found.origin).parent
+    return Path(package.origin).parent
 
 
 def locked(lock: Path = LOCK_FILE) -> dict[str, str]:
@@ -35,7 +35,7 @@ def locked(lock: Path = LOCK_FILE) -> dict[str, str]:
 
 
 def directory(settings: Settings, lock: Path = LOCK_FILE) -> Path:
-    """Where the jars of this lock are kept; another lock has another directory, so checkouts can share the cache."""
+    """The directory of the jars of this lock. Another lock has another directory, so checkouts can share the cache."""
     return settings.cache / f"jars-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
 
 
@@ -45,7 +45,7 @@ def classpath(settings: Settings, server: str) -> list[Path]:
 
 
 def broken(root: Path, lock: Path = LOCK_FILE) -> dict[str, str]:
-    """What is wrong below ``root``: path to ``missing`` or ``corrupt``. Empty when every jar is as the lock says."""
+    """The jars below ``root`` that are ``missing`` or ``corrupt``, by path. Empty when every jar is as the lock says."""
     wrong = {}
     for path, digest in locked(lock).items():
         jar = root / path
@@ -57,17 +57,17 @@ def broken(root: Path, lock: Path = LOCK_FILE) -> dict[str, str]:
 
 
 def fetch(settings: Settings, say: Callable[[str], None] = print, lock: Path = LOCK_FILE) -> int:
-    """Bring every jar of the lock into the cache, and fetch nothing when all are there and right.
+    """Bring every jar of the lock into the cache. Fetches nothing when all are there and intact.
 
     Returns:
         How many jars were fetched.
 
     Raises:
-        StackError: Ivy could not fetch them, or what came is not what the lock says.
+        StackError: Ivy could not fetch them, or the fetched files are not those of the lock.
     """
     settings.cache.mkdir(parents=True, exist_ok=True)
     root = directory(settings, lock)
-    with _alone(settings.cache / "jars.flock"):
+    with _exclusively(settings.cache / "jars.flock"):
         wrong = broken(root, lock)
         if not wrong:
             return 0
@@ -78,12 +78,12 @@ def fetch(settings: Settings, say: Callable[[str], None] = print, lock: Path = L
         try:
             still = {path: state for path, state in broken(fetched, lock).items() if path in wrong}
             if still:
-                # What Ivy keeps may itself be the broken copy: the next run must not be given it again.
+                # The copy in Ivy's own cache may be the broken one: the next run must not get it again.
                 shutil.rmtree(settings.cache / "ivy", ignore_errors=True)
                 named = ", ".join(f"{path} ({state})" for path, state in sorted(still.items())[:5])
                 raise StackError(
-                    f"{len(still)} jars that Ivy fetched are not what {lock} says: {named}.",
-                    "run `lockstep jars` again (Ivy's cache was emptied); if it stays, the mirror of "
+                    f"{len(still)} jars that Ivy fetched are not those of {lock}: {named}.",
+                    "run `lockstep jars` again (Ivy's cache was emptied). If the error stays, the mirror of "
                     "LOCKSTEP_IVY_SETTINGS serves other files. After a change of ivy.xml, `lockstep jars --relock`.",
                 )
             for path in wrong:
@@ -95,7 +95,7 @@ def fetch(settings: Settings, say: Callable[[str], None] = print, lock: Path = L
 
 
 def relock(settings: Settings, lock: Path = LOCK_FILE) -> int:
-    """Write the lock anew from what Ivy resolves now; returns how many jars it names."""
+    """Write the lock again from what Ivy resolves now. Returns the number of jars in it."""
     settings.cache.mkdir(parents=True, exist_ok=True)
     fetched = _retrieve(settings)
     jars = sorted(jar.relative_to(fetched).as_posix() for jar in fetched.rglob("*.jar"))
@@ -105,7 +105,7 @@ def relock(settings: Settings, lock: Path = LOCK_FILE) -> int:
 
 
 def _retrieve(settings: Settings) -> Path:
-    """Run Ivy; returns the directory with ``spark/``, ``kafka/`` and ``connect/``, on the cache's own file system."""
+    """Run Ivy. Returns a directory with ``spark/``, ``kafka/`` and ``connect/``, on the cache's own file system."""
     ivy = next((spark_home() / "jars").glob("ivy-*.jar"))
     java = find_java()
     target = settings.cache / f"fetching-{os.getpid()}"
@@ -114,11 +114,11 @@ def _retrieve(settings: Settings) -> Path:
     command += [*mirror, "-cache", str(settings.cache / "ivy"), "-retrieve", f"{target}/{_PATTERN}"]
     log = settings.cache / "ivy.log"
     with log.open("w") as output:
-        done = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False)
-    if done.returncode:
+        ivy_run = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False)
+    if ivy_run.returncode:
         shutil.rmtree(target, ignore_errors=True)
         raise StackError(
-            f"Ivy could not fetch the jars (exit code {done.returncode}); its log is {log}.",
+            f"Ivy could not fetch the jars (exit code {ivy_run.returncode}); its log is {log}.",
             "check the network; behind a mirror, set LOCKSTEP_IVY_SETTINGS to an ivysettings.xml that names it.",
         )
     return target
@@ -130,7 +130,7 @@ def _sha256(path: Path) -> str:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _exclusively(path: Path) -> Iterator[None]:
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

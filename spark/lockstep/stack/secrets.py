@@ -1,4 +1,4 @@
-"""Secrets of this home: made once, kept in one file that only its owner can read."""
+"""The secrets of a home: made once, and kept in one file that only its owner can read."""
 
 import base64
 import os
@@ -13,7 +13,7 @@ from lockstep.settings import Settings
 _MAKERS: dict[str, Callable[[], str]] = {
     "postgres_password": lambda: secrets.token_urlsafe(24),
     "airflow_password": lambda: secrets.token_urlsafe(12),
-    # Fernet wants 32 bytes in URL-safe base64; Airflow's JWT wants 64 bytes or it warns.
+    # Fernet demands 32 bytes in URL-safe base64. Airflow warns when the JWT secret has less than 64 bytes.
     "airflow_fernet_key": lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
     "airflow_jwt_secret": lambda: secrets.token_urlsafe(64),
     "token_key": lambda: secrets.token_hex(32),
@@ -21,7 +21,7 @@ _MAKERS: dict[str, Callable[[], str]] = {
 
 
 def ensure(settings: Settings) -> Settings:
-    """Make the secrets that are neither set nor in the file yet, and return the settings with all of them."""
+    """Make the secrets that are neither set nor in the file yet. Returns the settings with all secrets."""
     settings.home.mkdir(parents=True, exist_ok=True)
     path = settings.secrets_file
     kept: dict[str, str | None] = dotenv_values(path) if path.exists() else {}

@@ -1,7 +1,7 @@
 """A Spark standalone cluster: one master, and as many workers as are started.
 
-Not a part of the embedded stack, whose server runs its jobs itself (``local[n]``). With ``LOCKSTEP_SPARK_MASTER`` set to
-``spark://host:port`` these become the master there, and workers of it.
+`lockstep up` does not start them: the server of the embedded stack runs its jobs itself (``local[n]``). With
+``LOCKSTEP_SPARK_MASTER`` set to ``spark://host:port``, they become the master at that address and workers of it.
 """
 
 import os
@@ -18,10 +18,10 @@ from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import SPARK_OPENS, Java, find_java
-from lockstep.stack.parts import Launch, Part
+from lockstep.stack.services import Launch, Service
 from lockstep.stack.spark_server import LOGGING, network
 
-# Spark demands it of every executor's JVM, and a trimmed JRE does not start with it.
+# Spark starts every executor's JVM with this module, and a trimmed JRE does not start with it.
 _MODULE = "jdk.incubator.vector"
 
 
@@ -34,21 +34,21 @@ def master_address(settings: Settings) -> tuple[str, int]:
     address = urlsplit(settings.spark_master)
     if address.scheme != "spark" or not address.hostname or not address.port:
         raise StackError(
-            f"LOCKSTEP_SPARK_MASTER={settings.spark_master} is no standalone master.",
+            f"LOCKSTEP_SPARK_MASTER={settings.spark_master} is not the address of a standalone master.",
             "set it to spark://<host>:<port>, such as spark://127.0.0.1:7077.",
         )
     return address.hostname, address.port
 
 
 def launch_master(settings: Settings) -> Launch:
-    """The master's JVM, on the host and port that its address names."""
+    """The process of the master: its JVM, on the host and port of its address."""
     host, port = master_address(settings)
     arguments = ["--host", host, "--port", str(port), "--webui-port", str(settings.spark_master_ui_port)]
     return _launch(settings, "master.Master", arguments)
 
 
 def launch_worker(settings: Settings) -> Launch:
-    """A worker's JVM. It offers all cores of its machine, and the memory of one executor."""
+    """The process of a worker: its JVM. It offers all cores of its machine, and the memory of one executor."""
     master_address(settings)
     work = settings.home / "tmp" / f"spark-worker-{settings.spark_worker_ui_port}"
     work.mkdir(parents=True, exist_ok=True)
@@ -66,14 +66,14 @@ def _launch(settings: Settings, name: str, arguments: list[str], *options: str) 
         "SPARK_HOME": str(home),
         "PYSPARK_PYTHON": sys.executable,
         "JAVA_HOME": str(executors_java(settings, java)),
-        # As Spark's own scripts do: without it, a worker looks for the jars of a source build.
+        # Spark's own scripts set it. Without it, a worker looks for the jars of a source build.
         "SPARK_SCALA_VERSION": "2.13",
     }
     return Launch(argv, env | network(settings), settings.home)
 
 
 def executors_java(settings: Settings, java: Java) -> Path:
-    """The ``JAVA_HOME`` of the executors: for a trimmed JRE, such as PyPI's, a wrapper that leaves out what it lacks."""
+    """The ``JAVA_HOME`` of the executors. For a trimmed JRE it is a wrapper that drops the option for the missing module."""
     modules = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True, check=True).stdout
     if _MODULE in modules:
         return java.home
@@ -86,13 +86,13 @@ def executors_java(settings: Settings, java: Java) -> Path:
         f'exec {shlex.quote(str(java.executable))} "$@"\n'
     )
     partial.chmod(0o755)
-    # Two workers of one home write the same: the file is whole at any moment.
+    # Two workers of one home may write it at the same time. A rename leaves no incomplete file.
     partial.replace(wrapper)
     return wrapper.parent.parent
 
 
 def check_master(settings: Settings) -> str:
-    """The master leads, and says how many workers it has."""
+    """Check that the master is alive. Returns how many workers it has."""
     host, _ = master_address(settings)
     state = _json(f"http://{host}:{settings.spark_master_ui_port}/json/")
     if state["status"] != "ALIVE":
@@ -101,7 +101,7 @@ def check_master(settings: Settings) -> str:
 
 
 def check_worker(settings: Settings) -> str:
-    """The worker of this machine is registered with the master."""
+    """Check that the worker of this machine is registered with the master."""
     state = _json(f"http://{LOOPBACK}:{settings.spark_worker_ui_port}/json/")
     if state["masterurl"] != settings.spark_master:
         raise Unhealthy(f"worker {state['id']} is not registered with {settings.spark_master}")
@@ -117,15 +117,15 @@ def _json(url: str) -> Any:
     return answer.json()
 
 
-PARTS = (
-    Part(
+SERVICES = (
+    Service(
         name="spark-master",
         check=check_master,
         launch=launch_master,
         ports=("spark_master_ui_port",),
         megabytes=600,
     ),
-    Part(
+    Service(
         name="spark-worker",
         check=check_worker,
         launch=launch_worker,

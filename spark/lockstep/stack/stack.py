@@ -13,13 +13,12 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not
 from lockstep.settings import Settings
 from lockstep.stack import doctor, postgres, secrets
 from lockstep.stack.errors import StackError, Unhealthy
-from lockstep.stack.launch import end_all
-from lockstep.stack.parts import Part, log_file
-from lockstep.stack.registry import PARTS, select
+from lockstep.stack.registry import SERVICES, select
+from lockstep.stack.services import Service, log_file
 from lockstep.stack.supervisor import Process, Supervisor
 
-# Airflow on two busy cores is the slowest; a healthy start takes a third of it.
-PATIENCE = 240.0
+# Seconds until a service must be healthy. Airflow on two busy cores is the slowest; a healthy start takes a third of this.
+TIMEOUT = 240.0
 STOPPED = Process("STOPPED")
 Say = Callable[[str], None]
 Check = Callable[[Settings], str]
@@ -27,12 +26,12 @@ Check = Callable[[Settings], str]
 
 @dataclass(frozen=True)
 class Health:
-    """How a part is.
+    """The state of a service.
 
     Args:
-        healthy: it runs, and answered as it should.
-        state: ``healthy``, ``unhealthy``, ``starting``, ``stopped`` or ``failed`` (its supervisor gave up).
-        detail: what it answered, or what is wrong.
+        healthy: its process runs, and it passed its check.
+        state: ``healthy``, ``unhealthy``, ``starting``, ``stopped`` or ``failed`` (the supervisor does not start it any more).
+        detail: what the check found, or what is wrong.
         pid: its process, or None.
         uptime: seconds since its last start.
     """
@@ -55,175 +54,175 @@ class Stack:
         self.supervisor = Supervisor(self.settings)
 
     def up(self, names: list[str] | None = None, say: Say = print) -> None:
-        """Start these parts (all when none is named) and those they need, and wait until each is healthy.
+        """Start these services (all when no name is given) and those they need, and wait until each is healthy.
 
-        What runs is left alone, so it may be repeated. Parts start as soon as what they need is healthy.
+        A service that runs is left alone, so it may be repeated. A service starts as soon as those that it needs are healthy.
 
         Raises:
-            StackError: something must be mended first, or a part did not become healthy; the message names its log.
+            StackError: a person must fix something first, or a service did not become healthy. The message names its log.
         """
-        parts = select(names)
+        services = select(names)
         self.settings = secrets.ensure(self.settings)
         self.supervisor = Supervisor(self.settings)
-        ours = [part for part in parts if not part.elsewhere(self.settings)]
-        doctor.require(self.settings, [part for part in ours if not self.pid(part.name)], say)
-        if any(part.launch for part in ours):
-            self.supervisor.ensure(list(PARTS.values()))
-        given_up, began = Event(), time.monotonic()
-        with ThreadPoolExecutor(len(parts)) as threads:
+        ours = [service for service in services if not service.external(self.settings)]
+        doctor.require(self.settings, [service for service in ours if not self.pid(service.name)], say)
+        if any(service.launch for service in ours):
+            self.supervisor.ensure(list(SERVICES.values()))
+        cancelled, began = Event(), time.monotonic()
+        with ThreadPoolExecutor(len(services)) as threads:
             started: dict[str, Future[None]] = {}
-            for part in parts:
-                waiting = [started[needed] for needed in part.needs]
-                started[part.name] = threads.submit(self._bring_up, part, waiting, given_up, began, say)
-        errors = [future.exception() for future in started.values()]
-        # Those that only gave up because another failed raise nothing.
-        for error in filter(None, errors):
+            for service in services:
+                needed = [started[name] for name in service.needs]
+                started[service.name] = threads.submit(self._bring_up, service, needed, cancelled, began, say)
+        # A service that was not started because another one failed raises nothing.
+        for error in filter(None, (future.exception() for future in started.values())):
             raise error
 
     def down(self, say: Say = print) -> None:
-        """Stop everything, each part after those that need it; data stays."""
+        """Stop everything. A service stops after those that need it. The data stays."""
         running = self.supervisor.processes()
-        parts = [part for part in reversed(select()) if running.get(part.name, STOPPED).pid]
-        with ThreadPoolExecutor(max(len(parts), 1)) as threads:
+        services = [service for service in reversed(select()) if running.get(service.name, STOPPED).pid]
+        with ThreadPoolExecutor(max(len(services), 1)) as threads:
             stopped: dict[str, Future[None]] = {}
-            for part in parts:
-                waiting = [future for name, future in stopped.items() if part.name in _all_needs(PARTS[name])]
-                stopped[part.name] = threads.submit(self._bring_down, part, waiting, say)
+            for service in services:
+                users = [future for name, future in stopped.items() if service.name in _all_needs(SERVICES[name])]
+                stopped[service.name] = threads.submit(self._bring_down, service, users, say)
         for future in stopped.values():
             future.result()
+        # Also those of a service that does not run, because it failed.
+        self.supervisor.kill_orphans()
         self.supervisor.shutdown()
 
     def reset(self, say: Say = print) -> None:
-        """Stop everything, and remove all that this home knows: databases, topics, logs, secrets and its lake."""
+        """Stop everything, and remove all data of this home: databases, topics, logs, secrets and the lake in it."""
         self.down(say)
         for directory in (postgres.base_dir(self.settings), self.settings.home):
             shutil.rmtree(directory, ignore_errors=True)
 
     def stop(self, name: str) -> None:
-        """Stop one part, and what it has started; wait for its end."""
+        """Stop one service and every process that it has started, and wait until they have ended."""
         self.supervisor.stop(name)
-        end_all(self.supervisor.url, name)
+        self.supervisor.kill_orphans()
 
     def health(self, names: list[str] | None = None) -> dict[str, Health]:
-        """Ask every part (or these alone) how it is, all at once; steps that are no processes are left out."""
+        """Check every service, or these, all at once. Steps, which have no process, are left out."""
         processes = self.supervisor.processes()
-        parts = [part for part in PARTS.values() if part.launch and (not names or part.name in names)]
-        with ThreadPoolExecutor(len(parts)) as threads:
-            asked = threads.map(lambda part: self._health(part, processes), parts)
-            return {part.name: health for part, health in zip(parts, asked, strict=True)}
+        services = [service for service in SERVICES.values() if service.launch and (not names or service.name in names)]
+        with ThreadPoolExecutor(len(services)) as threads:
+            states = threads.map(lambda service: self._health(service, processes), services)
+            return {service.name: health for service, health in zip(services, states, strict=True)}
 
     def pid(self, name: str) -> int | None:
-        """The process of a part: the JVM, the postmaster and so on, not a wrapper; None when it does not run."""
+        """The process of a service: the JVM, the postmaster and so on, not a wrapper. None when it does not run."""
         process = self.supervisor.processes().get(name)
         return process.pid or None if process else None
 
-    def wait_healthy(self, name: str, patience: float = PATIENCE) -> Health:
-        """Wait until a part is healthy, as after a crash.
+    def wait_healthy(self, name: str, timeout: float = TIMEOUT) -> Health:
+        """Wait until a service is healthy, as after a crash.
 
         Raises:
-            StackError: it is not, after ``patience`` seconds.
+            StackError: it is not healthy after ``timeout`` seconds.
         """
         attempts = Retrying(
-            stop=stop_after_delay(patience),
+            stop=stop_after_delay(timeout),
             wait=wait_fixed(0.5),
             retry=retry_if_not_result(lambda health: health.healthy),
         )
         try:
-            found: Health = attempts(lambda: self.health([name])[name])
+            health: Health = attempts(lambda: self.health([name])[name])
         except RetryError as error:
             last = error.last_attempt.result()
-            raise self._failed(PARTS[name], f"is {last.state} after {patience:.0f} s: {last.detail}") from None
-        return found
+            raise self._failed(SERVICES[name], f"is {last.state} after {timeout:.0f} s: {last.detail}") from None
+        return health
 
-    def _bring_down(self, part: Part, waiting: list[Future[None]], say: Say) -> None:
-        wait(waiting)
-        self.stop(part.name)
-        say(f"{part.name}: stopped")
+    def _bring_down(self, service: Service, users: list[Future[None]], say: Say) -> None:
+        wait(users)
+        self.stop(service.name)
+        say(f"{service.name}: stopped")
 
-    def _bring_up(self, part: Part, waiting: list[Future[None]], given_up: Event, began: float, say: Say) -> None:
-        for needed in waiting:
-            if needed.exception():
-                return
-        if given_up.is_set():
+    def _bring_up(self, service: Service, needed: list[Future[None]], cancelled: Event, began: float, say: Say) -> None:
+        if any(future.exception() for future in needed) or cancelled.is_set():
             return
         try:
-            answer = self._start(part, given_up)
+            detail = self._start(service, cancelled)
         except BaseException:
-            given_up.set()
+            cancelled.set()
             raise
-        say(f"{part.name}: {answer} ({time.monotonic() - began:.0f} s)")
+        say(f"{service.name}: {detail} ({time.monotonic() - began:.0f} s)")
 
-    def _start(self, part: Part, given_up: Event) -> str:
-        if not part.launch:
-            part.prepare(self.settings)
-            return part.check(self.settings)
-        if part.elsewhere(self.settings):
-            return self._use(part)
-        dead = {"FATAL", "STOPPED"}
-        if not self.pid(part.name):
-            part.prepare(self.settings)
-            self.supervisor.start(part.name)
-            # One that ran before may have been killed, and is started again.
-            dead.add("EXITED")
-        answer = self._await(part, part.answers or part.check, given_up, dead)
-        if given_up.is_set():
-            return answer
-        part.settle(self.settings)
-        return self._await(part, part.check, given_up, dead) if part.answers else answer
+    def _start(self, service: Service, cancelled: Event) -> str:
+        if not service.launch:
+            service.prepare(self.settings)
+            return service.check(self.settings)
+        if service.external(self.settings):
+            return self._use(service)
+        # The states of supervisord that the process does not leave by itself.
+        final = {"FATAL", "STOPPED"}
+        if not self.pid(service.name):
+            service.prepare(self.settings)
+            self.supervisor.start(service.name)
+            # A process that ran before this may have been killed. Then it has this state too, and supervisord starts it again.
+            final.add("EXITED")
+        detail = self._await(service, service.ready, cancelled, final)
+        if cancelled.is_set():
+            return detail
+        service.post_start(self.settings)
+        return self._await(service, service.check, cancelled, final) if service.readiness else detail
 
-    def _use(self, part: Part) -> str:
+    def _use(self, service: Service) -> str:
         try:
-            (part.answers or part.check)(self.settings)
-            part.settle(self.settings)
-            return f"{part.check(self.settings)} (not ours)"
+            service.ready(self.settings)
+            service.post_start(self.settings)
+            return f"{service.check(self.settings)} (external)"
         except Unhealthy as error:
             raise StackError(
-                f"{part.name}, which the settings name, does not answer: {error}", "see to it there."
+                f"{service.name}, which the settings name, does not answer: {error}",
+                "start it, or correct the setting that names it.",
             ) from error
 
-    def _await(self, part: Part, check: Check, given_up: Event, dead: set[str]) -> str:
+    def _await(self, service: Service, check: Check, cancelled: Event, final: set[str]) -> str:
         attempts = Retrying(
-            stop=stop_after_delay(PATIENCE),
+            stop=stop_after_delay(TIMEOUT),
             wait=wait_fixed(0.5),
             retry=retry_if_exception_type(Unhealthy),
             reraise=True,
         )
 
         def healthy() -> str:
-            if given_up.is_set():
-                return "not waited for"
+            if cancelled.is_set():
+                return "not waited for, because another service failed"
             processes = self.supervisor.processes()
-            process = processes[part.name]
-            if process.state in dead:
-                raise self._failed(part, f"does not stay up ({process.detail})")
+            process = processes[service.name]
+            if process.state in final:
+                raise self._failed(service, f"does not stay up ({process.detail})")
             if process.state != "RUNNING":
                 raise Unhealthy(f"its process is {process.state}")
-            return self._ask(part, check, processes)
+            return self._check(service, check, processes)
 
         try:
             return attempts(healthy)
         except Unhealthy as error:
-            raise self._failed(part, f"is not healthy after {PATIENCE:.0f} s: {error}") from error
+            raise self._failed(service, f"is not healthy after {TIMEOUT:.0f} s: {error}") from error
 
-    def _ask(self, part: Part, check: Check, processes: dict[str, Process]) -> str:
-        answer = check(self.settings)
-        if part.beat:
-            reported = part.beat(self.settings)
-            for name in (part.name, *part.needs):
-                if name in processes and reported < processes[name].started:
-                    raise Unhealthy(f"{part.name} has not reported since the start of {name}")
-        return answer
+    def _check(self, service: Service, check: Check, processes: dict[str, Process]) -> str:
+        detail = check(self.settings)
+        if service.heartbeat:
+            last = service.heartbeat(self.settings)
+            for name in (service.name, *service.needs):
+                if name in processes and last < processes[name].started:
+                    raise Unhealthy(f"{service.name} has sent no heartbeat since the start of {name}")
+        return detail
 
-    def _failed(self, part: Part, how: str) -> StackError:
-        log = log_file(self.settings, part.name)
+    def _failed(self, service: Service, how: str) -> StackError:
+        log = log_file(self.settings, service.name)
         tail = "\n".join(f"  | {line}" for line in doctor.last_lines(log, 8))
-        what = f"{part.name} {how}. The end of its log:\n{tail}"
-        return StackError(what, f"read {log} (`lockstep logs {part.name}`).")
+        what = f"{service.name} {how}. The end of its log:\n{tail}"
+        return StackError(what, f"read {log} (`lockstep logs {service.name}`).")
 
-    def _health(self, part: Part, processes: dict[str, Process]) -> Health:
-        if part.elsewhere(self.settings):
-            return self._asked(lambda: part.check(self.settings))
-        process = processes.get(part.name)
+    def _health(self, service: Service, processes: dict[str, Process]) -> Health:
+        if service.external(self.settings):
+            return self._checked(lambda: service.check(self.settings))
+        process = processes.get(service.name)
         if process is None or process.state in ("STOPPED", "STOPPING"):
             return Health(False, "stopped", "not running")
         if process.state in ("FATAL", "UNKNOWN"):
@@ -231,15 +230,15 @@ class Stack:
         pid, uptime = process.pid or None, int((datetime.now(UTC) - process.started).total_seconds())
         if process.state != "RUNNING":
             return Health(False, "starting", f"{process.state.lower()} {process.detail}".rstrip(), pid, uptime)
-        return self._asked(lambda: self._ask(part, part.check, processes), pid, uptime)
+        return self._checked(lambda: self._check(service, service.check, processes), pid, uptime)
 
     @staticmethod
-    def _asked(ask: Callable[[], str], pid: int | None = None, uptime: int = 0) -> Health:
+    def _checked(check: Callable[[], str], pid: int | None = None, uptime: int = 0) -> Health:
         try:
-            return Health(True, "healthy", ask(), pid, uptime)
+            return Health(True, "healthy", check(), pid, uptime)
         except Unhealthy as error:
             return Health(False, "unhealthy", str(error), pid, uptime)
 
 
-def _all_needs(part: Part) -> set[str]:
-    return {name for needed in part.needs for name in (needed, *_all_needs(PARTS[needed]))}
+def _all_needs(service: Service) -> set[str]:
+    return {name for needed in service.needs for name in (needed, *_all_needs(SERVICES[needed]))}

@@ -1,7 +1,7 @@
-"""One step of one part: ``python -m lockstep.stack.step prepare|answers|check|settle <part>``.
+"""One action on one service: ``python -m lockstep.stack.step prepare|readiness|check|post_start <service>``.
 
-What ``lockstep up`` does around a process, for where something else starts it. A container's health check is ``answers``: what
-must hold before the part is settled and others use it.
+These are the actions of ``lockstep up`` around a process, for an environment where something else starts the process. The health
+check of a container is ``readiness``: what must hold before ``post_start`` runs and other services use it.
 """
 
 import sys
@@ -11,21 +11,21 @@ from lockstep import settings
 from lockstep.errors import LockstepError
 from lockstep.settings import Settings
 from lockstep.stack.errors import Unhealthy
-from lockstep.stack.parts import Part
 from lockstep.stack.registry import LAUNCHABLE
+from lockstep.stack.services import Service
 
-STEPS: dict[str, Callable[[Part, Settings], str | None]] = {
-    "prepare": lambda part, found: part.prepare(found),
-    "answers": lambda part, found: (part.answers or part.check)(found),
-    "check": lambda part, found: part.check(found),
-    "settle": lambda part, found: part.settle(found),
+ACTIONS: dict[str, Callable[[Service, Settings], str | None]] = {
+    "prepare": lambda service, current: service.prepare(current),
+    "readiness": lambda service, current: service.ready(current),
+    "check": lambda service, current: service.check(current),
+    "post_start": lambda service, current: service.post_start(current),
 }
 
 
-def main(step: str, name: str) -> None:
-    """Take the step with the settings of the environment; the exit code says whether it went well."""
+def main(action: str, name: str) -> None:
+    """Run the action with the settings of the environment. The exit code is 0 when it succeeded."""
     try:
-        print(STEPS[step](LAUNCHABLE[name], settings.load()) or f"{name}: {step} is done")
+        print(ACTIONS[action](LAUNCHABLE[name], settings.load()) or f"{name}: {action} succeeded")
     except (LockstepError, Unhealthy) as error:
         sys.exit(f"{name}: {error}")
 

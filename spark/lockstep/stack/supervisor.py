@@ -1,4 +1,4 @@
-"""supervisord: it starts the parts, restarts what dies, and keeps what they print."""
+"""supervisord: it starts the services, starts them again when they end, and keeps their output."""
 
 import configparser
 import hashlib
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import StringIO
@@ -17,18 +18,22 @@ from supervisor.xmlrpc import Faults, SupervisorTransport
 from tenacity import RetryError, Retrying, retry_if_not_result, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep.settings import Settings
+from lockstep.stack import orphans
 from lockstep.stack.errors import StackError
-from lockstep.stack.parts import Part, inherited, log_file, run_dir
+from lockstep.stack.services import Service, inherited, log_file, run_dir
 
-# The kernel's limit on the path of a Unix socket, with room for the suffix that supervisord binds under at first.
+# The kernel allows 107 characters for the path of a Unix socket, and supervisord first binds under a name with a suffix.
 _LONGEST_SOCKET = 90
+# A killed process is gone in milliseconds, but for one that waits for its disk; the stack goes on without that one's end.
+_KILL_SECONDS = 10
 _NEVER = datetime.min.replace(tzinfo=UTC)
-_DIED = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError)
+# What a call gets when no supervisor runs, or when it ends during the call.
+_NOT_RUNNING = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError)
 
 
 @dataclass(frozen=True)
 class Process:
-    """What supervisord knows of a part: its state's name, its pid (0 when it has none) and since when it runs (UTC)."""
+    """What supervisord knows of a service: the name of its state, its pid (0 when it has none) and its start (UTC)."""
 
     state: str
     pid: int = 0
@@ -37,7 +42,7 @@ class Process:
 
 
 class Supervisor:
-    """The supervisor of one home; started when first needed, and there until ``shutdown``."""
+    """The supervisor of one home. ``ensure`` starts it, and it runs until ``shutdown``."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -45,20 +50,20 @@ class Supervisor:
 
     @property
     def socket(self) -> Path:
-        """Its Unix socket: in the home, or in a private directory of its own when the home's path is too long."""
-        usual = run_dir(self.settings) / "supervisor.sock"
-        if len(str(usual)) <= _LONGEST_SOCKET:
-            return usual
+        """Its Unix socket. It is in the home, or in a private directory of its own when the path of the home is too long."""
+        in_home = run_dir(self.settings) / "supervisor.sock"
+        if len(str(in_home)) <= _LONGEST_SOCKET:
+            return in_home
         name = hashlib.sha256(str(self.settings.home).encode()).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"lockstep-{os.getuid()}-{name}" / "s.sock"
 
     @property
     def url(self) -> str:
-        """How its processes know it: their ``SUPERVISOR_SERVER_URL``."""
+        """Its address."""
         return f"unix://{self.socket}"
 
-    def ensure(self, parts: list[Part]) -> None:
-        """Have a supervisor that knows these parts.
+    def ensure(self, services: list[Service]) -> None:
+        """Start a supervisor that knows these services, unless one runs.
 
         Raises:
             StackError: it does not start.
@@ -68,125 +73,138 @@ class Supervisor:
         for directory in (run_dir(self.settings), self.settings.home / "logs"):
             directory.mkdir(parents=True, exist_ok=True)
         self.socket.parent.mkdir(mode=0o700, exist_ok=True)
-        self.config_file.write_text(self.configuration(parts))
-        # Not from the checkout: a file there could shadow a module.
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", str(self.config_file)],
-            env=inherited(self.settings),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
+        self.config_file.write_text(self.configuration(services))
+        output = run_dir(self.settings) / "supervisord.output"
+        keeper = self._start_keeper(output)
+        until_true = Retrying(stop=stop_after_delay(15), wait=wait_fixed(0.05), retry=retry_if_not_result(bool))
+        with suppress(RetryError):
+            until_true(lambda: self.running() or keeper.poll() is not None)
+        if not self.running():
+            how = "does not start" if keeper.poll() else "was started, but does not answer"
             raise StackError(
-                f"supervisord does not start: {(done.stderr or done.stdout).strip()}",
-                f"read {log_file(self.settings, 'supervisord')}.",
+                f"supervisord {how}: {output.read_text().strip()}", f"read {log_file(self.settings, 'supervisord')}."
             )
-        try:
-            answered = Retrying(stop=stop_after_delay(15), wait=wait_fixed(0.05), retry=retry_if_not_result(bool))
-            answered(self.running)
-        except RetryError:
-            raise StackError(
-                "supervisord was started, but does not answer.", f"read {log_file(self.settings, 'supervisord')}."
-            ) from None
+
+    def _start_keeper(self, output: Path) -> "subprocess.Popen[bytes]":
+        # `-P`: a file in the working directory must not shadow a module.
+        command = [sys.executable, "-P", "-m", "lockstep.stack.keeper", "--nodaemon", "--silent"]
+        with output.open("w") as file:
+            return subprocess.Popen(
+                [*command, "--configuration", str(self.config_file)],
+                cwd=self.settings.home,
+                env=inherited(self.settings),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                # Not in the terminal's session: it must outlive the terminal, and not get its Ctrl-C.
+                start_new_session=True,
+                umask=0o022,
+            )
 
     def running(self) -> bool:
         """Whether a supervisor of this home answers."""
         try:
-            return bool(self._call("getState")["statename"] == "RUNNING")
-        except _DIED:
+            return bool(self._call("supervisor.getState")["statename"] == "RUNNING")
+        except _NOT_RUNNING:
             return False
 
     def pid(self) -> int:
         """The supervisor's own process id."""
-        return int(self._call("getPID"))
+        return int(self._call("supervisor.getPID"))
 
     def processes(self) -> dict[str, Process]:
-        """All parts that it knows, by name; empty when it does not run."""
+        """All services that it knows, by name. Empty when it does not run."""
         try:
-            found = self._call("getAllProcessInfo")
-        except _DIED:
+            processes = self._call("supervisor.getAllProcessInfo")
+        except _NOT_RUNNING:
             return {}
         return {
             info["name"]: Process(
                 info["statename"], info["pid"], datetime.fromtimestamp(info["start"], UTC), info["description"]
             )
-            for info in found
+            for info in processes
         }
 
     def start(self, name: str) -> None:
-        """Ask for a part to be started; harmless when it runs."""
+        """Start a service, without waiting for it. Does nothing when it runs."""
         try:
-            self._call("startProcess", name, False)
+            self._call("supervisor.startProcess", name, False)
         except Fault as fault:
             if fault.faultCode != Faults.ALREADY_STARTED:
-                raise self._refused("start", name, fault) from fault
+                raise self._refusal("start", name, fault) from fault
 
     def stop(self, name: str) -> None:
-        """Stop a part and wait for its end; harmless when it does not run."""
+        """Stop a service and wait until it has ended. Does nothing when it does not run."""
         try:
-            self._call("stopProcess", name, True)
+            self._call("supervisor.stopProcess", name, True)
         except Fault as fault:
             if fault.faultCode != Faults.NOT_RUNNING:
-                raise self._refused("stop", name, fault) from fault
+                raise self._refusal("stop", name, fault) from fault
+
+    def kill_orphans(self) -> None:
+        """Kill every process that a service has left behind, and wait until they have ended."""
+        kill = Retrying(stop=stop_after_delay(_KILL_SECONDS), wait=wait_fixed(0.05), retry=retry_if_result(bool))
+        with suppress(RetryError, *_NOT_RUNNING):
+            kill(self._call, f"{orphans.NAMESPACE}.kill")
 
     def shutdown(self) -> None:
-        """Stop what still runs, and end the supervisor; returns when it is gone."""
+        """Stop every service that still runs, end the supervisor, and wait until it has ended."""
         try:
-            self._call("shutdown")
-        except _DIED:
+            self._call("supervisor.shutdown")
+        except _NOT_RUNNING:
             return
         Retrying(stop=stop_after_delay(90), wait=wait_fixed(0.1), retry=retry_if_result(bool))(self.socket.exists)
 
     @staticmethod
-    def _refused(verb: str, name: str, fault: Fault) -> StackError:
+    def _refusal(verb: str, name: str, fault: Fault) -> StackError:
         return StackError(f"supervisord cannot {verb} {name}: {fault.faultString}", f"read `lockstep logs {name}`.")
 
     def _call(self, method: str, *arguments: object) -> Any:
-        # A proxy for each call: its connection is not made for several threads.
+        # A proxy for each call: one connection must not be used by several threads.
         transport = SupervisorTransport(None, None, self.url)
         try:
-            return getattr(ServerProxy("http://localhost", transport=transport).supervisor, method)(*arguments)
+            return getattr(ServerProxy("http://localhost", transport=transport), method)(*arguments)
         finally:
             transport.close()
 
-    def configuration(self, parts: list[Part]) -> str:
-        """``supervisord.conf`` for these parts; none starts by itself, each is restarted."""
+    def configuration(self, services: list[Service]) -> str:
+        """``supervisord.conf`` for these services. None starts by itself. Each is started again when it ends."""
         run = run_dir(self.settings)
         config = configparser.RawConfigParser()
         config["unix_http_server"] = {"file": str(self.socket), "chmod": "0700"}
         config["rpcinterface:supervisor"] = {
             "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
         }
+        config[f"rpcinterface:{orphans.NAMESPACE}"] = {
+            "supervisor.rpcinterface_factory": f"{orphans.__name__}:{orphans.interface.__name__}"
+        }
         config["supervisord"] = {
             "logfile": str(log_file(self.settings, "supervisord")),
             "pidfile": str(run / "supervisord.pid"),
-            "directory": str(self.settings.home),
             "childlogdir": str(self.settings.home / "logs"),
-            "umask": "022",
             **({"user": "root"} if os.geteuid() == 0 else {}),
         }
-        for part in parts:
-            if part.launch:
-                config[f"program:{part.name}"] = self._program(part)
-        written = StringIO()
-        config.write(written)
-        return written.getvalue().replace("%", "%%")
+        for service in services:
+            if service.launch:
+                config[f"program:{service.name}"] = self._program(service)
+        text = StringIO()
+        config.write(text)
+        return text.getvalue().replace("%", "%%")
 
-    def _program(self, part: Part) -> dict[str, str]:
+    def _program(self, service: Service) -> dict[str, str]:
         return {
-            "command": f'"{sys.executable}" -P -m lockstep.stack.launch {part.name}',
+            "command": f'"{sys.executable}" -P -m lockstep.stack.launch {service.name}',
             "autostart": "false",
             "autorestart": "true",
-            # Past the launcher's own start, so that one that refuses is not taken for one that ran and died.
+            # The launcher needs less to start. When it refuses, it ends within this time, and that does not count as a run.
             "startsecs": "3",
             "startretries": "5",
-            "stopsignal": part.stop_signal,
+            "stopsignal": service.stop_signal,
             "stopwaitsecs": "30",
-            "stopasgroup": str(part.stop_group).lower(),
+            "stopasgroup": str(service.stop_group).lower(),
             "killasgroup": "true",
             "redirect_stderr": "true",
-            "stdout_logfile": str(log_file(self.settings, part.name)),
+            "stdout_logfile": str(log_file(self.settings, service.name)),
             "stdout_logfile_maxbytes": "20MB",
             "stdout_logfile_backups": "2",
         }

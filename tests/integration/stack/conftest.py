@@ -1,23 +1,43 @@
-"""Processes that look as if a part of a stack had started them."""
+"""Processes that a service of a stack has started and does not know any more."""
 
-import os
-import subprocess
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
+import psutil
 import pytest
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from lockstep.stack import postgres
+from lockstep.stack.stack import Stack
 
 
 @pytest.fixture
-def sleeper() -> Iterator[Callable[[str, str], "subprocess.Popen[bytes]"]]:
-    """Start a process as this supervisor's part would; in a group of its own, which the supervisor's signals do not reach."""
-    started = []
+def orphan_process() -> Iterator[Callable[[Stack], psutil.Process]]:
+    """Have a stack's PostgreSQL start a process that loses its parent at once, in a session of its own."""
+    started: list[psutil.Process] = []
 
-    def start(server: str, part: str) -> "subprocess.Popen[bytes]":
-        supervised = {"SUPERVISOR_SERVER_URL": server, "SUPERVISOR_PROCESS_NAME": part}
-        started.append(subprocess.Popen(["sleep", "600"], env=os.environ | supervised, start_new_session=True))
+    def start(stack: Stack) -> psutil.Process:
+        command = ["sleep", f"600.{uuid.uuid4().int}"]
+        with postgres.connected(stack.settings, "postgres") as database, database.cursor() as cursor:
+            cursor.execute(f"COPY (SELECT) TO PROGRAM 'setsid {' '.join(command)} >/dev/null 2>&1 &'")
+        started.append(process_with(command))
         return started[-1]
 
     yield start
     for process in started:
-        process.kill()
-        process.wait()
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def process_with(command: list[str]) -> psutil.Process:
+    """The process with this command line, which may not have begun yet."""
+
+    def find() -> psutil.Process | None:
+        return next((each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == command), None)
+
+    attempts = Retrying(
+        stop=stop_after_delay(10), wait=wait_fixed(0.05), retry=retry_if_result(lambda process: not process)
+    )
+    process: psutil.Process = attempts(find)
+    return process

@@ -1,20 +1,23 @@
 """A stack of PostgreSQL alone: quick enough to be stopped, started and removed."""
 
-import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+import psycopg2
 import pytest
+from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep import settings as configuration
 from lockstep.stack import net, postgres
 from lockstep.stack.errors import StackError
-from lockstep.stack.parts import environment
+from lockstep.stack.services import environment
 from lockstep.stack.stack import Stack
 
 
@@ -57,14 +60,16 @@ def lockstep(*arguments: str) -> str:
 
 
 def test_down_loses_nothing_and_leaves_no_process_and_reset_removes_everything(
-    stack: Stack, sleeper: Callable[[str, str], "subprocess.Popen[bytes]"]
+    stack: Stack, orphan_process: Callable[[Stack], psutil.Process]
 ) -> None:
     stack.up(["postgres"], quiet)
     with postgres.connected(stack.settings, "shop") as database, database.cursor() as cursor:
         cursor.execute("CREATE TABLE kept AS SELECT 42 AS answer")
-    task = sleeper(stack.supervisor.url, "postgres")
+    orphan = orphan_process(stack)
+    server = psutil.Process(stack.pid("postgres"))
     lockstep("down")
-    assert task.wait(10) == -signal.SIGKILL
+    assert not orphan.is_running()
+    assert not server.is_running()
     assert not stack.supervisor.running()
     assert not stack.health()["postgres"].healthy
 
@@ -80,12 +85,47 @@ def test_down_loses_nothing_and_leaves_no_process_and_reset_removes_everything(
     assert not stack.settings.home.exists()
 
 
-def test_the_parts_of_a_killed_supervisor_end_and_up_starts_them_again(stack: Stack) -> None:
+def test_what_a_killed_service_has_left_behind_ends_before_it_runs_again_and_nothing_else_does(
+    stack: Stack, running: Stack, orphan_process: Callable[[Stack], psutil.Process]
+) -> None:
+    stack.up(["postgres"], quiet)
+    of_another_stack = orphan_process(running)
+    left = [orphan_process(stack), stuck_backend(stack)]
+    killed = psutil.Process(stack.pid("postgres"))
+    killed.kill()
+    killed.wait(30)
+    assert stack.wait_healthy("postgres").pid != killed.pid
+    assert [process for process in left if process.is_running()] == []
+    assert of_another_stack.is_running()
+
+
+def stuck_backend(stack: Stack) -> psutil.Process:
+    """A session of the server that waits for a program: it does not notice that its server has been killed."""
+    pid: Future[int] = Future()
+
+    def wait_for_a_program() -> None:
+        with postgres.connected(stack.settings, "shop") as database, database.cursor() as cursor:
+            pid.set_result(database.info.backend_pid)
+            with suppress(psycopg2.OperationalError):
+                cursor.execute("COPY (SELECT) TO PROGRAM 'sleep 600'")
+
+    threading.Thread(target=wait_for_a_program, daemon=True).start()
+    backend = psutil.Process(pid.result(30))
+    Retrying(stop=stop_after_delay(10), wait=wait_fixed(0.05), retry=retry_if_not_result(bool))(backend.children)
+    return backend
+
+
+def test_the_services_of_a_killed_supervisor_end_and_up_starts_them_again(
+    stack: Stack, orphan_process: Callable[[Stack], psutil.Process]
+) -> None:
     stack.up(["postgres"], quiet)
     server = psutil.Process(stack.pid("postgres"))
+    orphan = orphan_process(stack)
     psutil.Process(stack.supervisor.pid()).kill()
     server.wait(30)
     stack.up(["postgres"], quiet)
+    assert stack.health()["postgres"].healthy
+    orphan.wait(30)
     assert stack.health()["postgres"].healthy
 
 
@@ -118,7 +158,7 @@ def test_up_refuses_a_port_in_use_and_starts_nothing(stack: Stack) -> None:
     assert not stack.supervisor.running()
 
 
-def test_a_part_that_does_not_come_up_is_named_with_the_end_of_its_log(stack: Stack) -> None:
+def test_a_service_that_does_not_start_is_named_with_the_end_of_its_log(stack: Stack) -> None:
     stack.up(["postgres"], quiet)
     stack.stop("postgres")
     (postgres.data_dir(stack.settings) / "PG_VERSION").write_text("9\n")

@@ -1,10 +1,10 @@
-"""A stack of its own: what is killed comes back, and a second server is kept away."""
+"""On a stack of its own: a killed service starts again, and a second server is refused."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -15,15 +15,15 @@ from tests.support.ports import SHORT_LIVED, started
 
 from lockstep.kafka_clients import confluent_config
 from lockstep.settings import Settings
-from lockstep.stack import broker, launch, net, postgres
+from lockstep.stack import broker, net, postgres
 from lockstep.stack.errors import Unhealthy
-from lockstep.stack.parts import environment
+from lockstep.stack.services import environment
 from lockstep.stack.stack import Stack
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One that may be killed."""
+    """A stack whose services may be killed."""
     with started(tmp_path_factory.mktemp("home"), java=SHORT_LIVED) as own:
         yield own
 
@@ -41,9 +41,9 @@ def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_anothe
         scene.recovers()
 
 
-@pytest.mark.parametrize("part", ["postgres", "kafka"])
-def test_a_part_that_is_killed_comes_back_with_what_it_had(stack: Stack, part: str) -> None:
-    """As the Spark server does in the test before."""
+@pytest.mark.parametrize("service", ["postgres", "kafka"])
+def test_a_service_that_is_killed_starts_again_with_its_data(stack: Stack, service: str) -> None:
+    """The test before shows it for the Spark server."""
     settings = stack.settings
     with postgres.connected(settings, "lockstep") as database, database.cursor() as cursor:
         cursor.execute("CREATE TABLE IF NOT EXISTS outlives (answer INT)")
@@ -51,10 +51,10 @@ def test_a_part_that_is_killed_comes_back_with_what_it_had(stack: Stack, part: s
     if "outlives" not in topics(settings):
         admin.create_topics([NewTopic("outlives", 1)])["outlives"].result(30)
 
-    killed = psutil.Process(stack.pid(part))
+    killed = psutil.Process(stack.pid(service))
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait(30)
-    health = stack.wait_healthy(part)
+    health = stack.wait_healthy(service)
 
     assert health.pid != killed.pid
     with postgres.connected(settings, "lockstep") as database, database.cursor() as cursor:
@@ -65,20 +65,6 @@ def test_a_part_that_is_killed_comes_back_with_what_it_had(stack: Stack, part: s
 
 def topics(settings: Settings) -> set[str]:
     return set(AdminClient(confluent_config(settings)).list_topics(timeout=30).topics)
-
-
-def test_what_a_killed_part_has_left_behind_is_ended_before_it_starts_again(
-    monkeypatch: pytest.MonkeyPatch, sleeper: Callable[[str, str], "subprocess.Popen[bytes]"]
-) -> None:
-    monkeypatch.setenv("SUPERVISOR_SERVER_URL", "unix:///mine")
-    monkeypatch.setenv("SUPERVISOR_PROCESS_NAME", "airflow-scheduler")
-    left = sleeper("unix:///mine", "airflow-scheduler")
-    others = [sleeper("unix:///mine", "spark"), sleeper("unix:///another", "airflow-scheduler")]
-    launch.end_remains("spark")
-    assert left.poll() is None, "this process is not that part"
-    launch.end_remains("airflow-scheduler")
-    assert left.wait(10) == -signal.SIGKILL
-    assert [other.poll() for other in others] == [None, None]
 
 
 def test_a_second_spark_server_on_the_lake_is_refused_by_name(stack: Stack, tmp_path: Path) -> None:
@@ -95,8 +81,8 @@ def test_a_second_spark_server_on_the_lake_is_refused_by_name(stack: Stack, tmp_
     assert f"(pid {stack.pid('spark')}) holds the lake {stack.settings.lake}" in launched.stderr
 
 
-def test_a_broker_that_advertises_an_address_nobody_reaches_is_told(stack: Stack, tmp_path: Path) -> None:
-    """A broker of its own, healthy in itself, whose advertised port leads nowhere."""
+def test_a_broker_that_advertises_an_unreachable_address_is_unhealthy(stack: Stack, tmp_path: Path) -> None:
+    """On a broker of its own, which is healthy but for the port that it advertises."""
     jars = stack.settings.cache
     settings = Settings(
         home=tmp_path / "home", cache=jars, kafka_port=net.free_port(), kafka_controller_port=net.free_port()
@@ -117,7 +103,7 @@ def test_a_broker_that_advertises_an_address_nobody_reaches_is_told(stack: Stack
 
 
 def wait_for(settings: Settings) -> None:
-    """Wait until a broker answers, wherever it says that it is."""
+    """Wait until a broker answers, whatever address it advertises."""
     from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
     attempts = Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.5), retry=retry_if_exception_type(Unhealthy))

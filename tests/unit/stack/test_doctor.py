@@ -11,7 +11,7 @@ from lockstep.settings import Settings
 from lockstep.stack import doctor, jars, lease
 from lockstep.stack.doctor import Finding
 from lockstep.stack.errors import StackError
-from lockstep.stack.registry import PARTS
+from lockstep.stack.registry import SERVICES
 from lockstep.stack.stack import Stack
 
 
@@ -30,7 +30,7 @@ def problems(findings: list[Finding]) -> list[Finding]:
 
 def test_a_port_in_use_names_its_user_and_the_setting(settings: Settings, occupied: int) -> None:
     taken = settings.model_copy(update={"postgres_port": occupied})
-    (found,) = problems(doctor.examine(taken, [PARTS["postgres"]]))
+    (found,) = problems(doctor.examine(taken, [SERVICES["postgres"]]))
     assert f"Port {occupied}" in found.what
     assert f"(pid {os.getpid()})" in found.what
     assert "LOCKSTEP_POSTGRES_PORT" in found.fix
@@ -39,7 +39,7 @@ def test_a_port_in_use_names_its_user_and_the_setting(settings: Settings, occupi
 def test_up_is_stopped_by_all_problems_at_once(settings: Settings, occupied: int) -> None:
     taken = settings.model_copy(update={"postgres_port": occupied, "connect_port": occupied})
     with pytest.raises(StackError) as refused:
-        doctor.require(taken, [PARTS["postgres"], PARTS["connect"]], lambda _line: None)
+        doctor.require(taken, [SERVICES["postgres"], SERVICES["connect"]], lambda _line: None)
     assert "LOCKSTEP_POSTGRES_PORT" in str(refused.value)
     assert "LOCKSTEP_CONNECT_PORT" in str(refused.value)
 
@@ -47,8 +47,8 @@ def test_up_is_stopped_by_all_problems_at_once(settings: Settings, occupied: int
 def test_too_little_memory_is_a_problem_and_scarce_memory_a_warning(settings: Settings) -> None:
     available = doctor.available_memory() // 1024**2
     for factor, level in ((0.01, "ok"), (1.5, "warning"), (3, "problem")):
-        part = replace(PARTS["live"], ports=(), megabytes=int(available * factor))
-        found = next(finding for finding in doctor.examine(settings, [part]) if "MB" in finding.what)
+        service = replace(SERVICES["live"], ports=(), megabytes=int(available * factor))
+        found = next(finding for finding in doctor.examine(settings, [service]) if "MB" in finding.what)
         assert found.level == level
 
 
@@ -62,15 +62,15 @@ def test_a_missing_java_is_a_problem(settings: Settings, monkeypatch: pytest.Mon
     monkeypatch.setattr("lockstep.stack.java.find_spec", lambda _name: None)
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    part = replace(PARTS["kafka"], ports=())
-    (found,) = problems(doctor.examine(settings, [part]))
+    service = replace(SERVICES["kafka"], ports=())
+    (found,) = problems(doctor.examine(settings, [service]))
     assert "No Java 17 or 21" in found.what
     assert "JAVA_HOME" in found.fix
 
 
 def test_a_wrong_java_home_is_a_warning(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    found = doctor.examine(settings, [replace(PARTS["kafka"], ports=())])
+    found = doctor.examine(settings, [replace(SERVICES["kafka"], ports=())])
     warning = next(finding for finding in found if finding.level == "warning")
     assert "JAVA_HOME" in warning.what
     assert "JDK 17 or 21" in warning.fix
@@ -81,7 +81,7 @@ def test_a_corrupt_jar_is_named_with_what_mends_it(settings: Settings) -> None:
     jar = jars.directory(settings) / name
     jar.parent.mkdir(parents=True)
     jar.write_text("half a download")
-    found = doctor.examine(settings, [replace(PARTS["kafka"], ports=())])
+    found = doctor.examine(settings, [replace(SERVICES["kafka"], ports=())])
     warning = next(finding for finding in found if "jars are corrupt" in finding.what)
     assert str(jar) in warning.what
     assert "lockstep jars" in warning.fix
@@ -90,7 +90,7 @@ def test_a_corrupt_jar_is_named_with_what_mends_it(settings: Settings) -> None:
 def test_a_second_spark_server_on_the_lake_is_a_problem(settings: Settings) -> None:
     held = lease.take(settings)
     assert held
-    (found,) = problems(doctor.examine(settings, [replace(PARTS["spark"], ports=())]))
+    (found,) = problems(doctor.examine(settings, [replace(SERVICES["spark"], ports=())]))
     os.close(held)
     assert f"pid {os.getpid()}" in found.what
     assert "LOCKSTEP_LAKE" in found.fix

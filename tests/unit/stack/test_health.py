@@ -1,4 +1,4 @@
-"""What the stack says of a part, from what its supervisor and the part itself report."""
+"""What the stack says of a service, from what its supervisor and the service itself report."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -26,7 +26,7 @@ def test_the_live_service_is_healthy_once_the_server_that_runs_has_answered_it(
 ) -> None:
     minute = timedelta(minutes=1)
     before = live(settings, monkeypatch, running(minute), running(minute))
-    assert (before.state, before.detail) == ("unhealthy", "live has not reported since the start of live")
+    assert (before.state, before.detail) == ("unhealthy", "live has sent no heartbeat since the start of live")
     heartbeat.report(settings)
     assert live(settings, monkeypatch, running(minute), running(minute)).healthy
 
@@ -35,11 +35,11 @@ def test_a_live_service_that_has_not_noticed_that_its_server_was_killed_is_not_h
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heartbeat.report(settings)
-    found = live(settings, monkeypatch, running(timedelta(hours=1)), running(-timedelta(minutes=1)))
-    assert (found.state, found.detail) == ("unhealthy", "live has not reported since the start of spark")
+    health = live(settings, monkeypatch, running(timedelta(hours=1)), running(-timedelta(minutes=1)))
+    assert (health.state, health.detail) == ("unhealthy", "live has sent no heartbeat since the start of spark")
 
 
-def test_a_part_that_has_ended_and_is_started_again_has_not_failed(
+def test_a_service_that_has_ended_and_is_started_again_has_not_failed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = running(timedelta(hours=1))

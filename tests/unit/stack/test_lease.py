@@ -31,7 +31,7 @@ def holding(settings: Settings) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_a_second_server_on_one_lake_is_refused_and_told_the_holder(settings: Settings) -> None:
+def test_a_second_server_on_one_lake_is_refused_and_the_error_names_the_holder(settings: Settings) -> None:
     with holding(settings) as other:
         assert lease.holder(settings) == other.pid
         with pytest.raises(StackError, match=rf"pid {other.pid}\) holds the lake {settings.lake}"):

@@ -29,9 +29,9 @@ def test_executors_start_on_the_bundled_jre_with_all_their_other_options(tmp_pat
     bare = subprocess.run([java.executable, *options], capture_output=True, text=True, check=False)
     assert bare.returncode != 0, "the wrapper is not needed any more"
     wrapper = spark_cluster.executors_java(of(tmp_path / "a home"), java) / "bin" / "java"
-    told = subprocess.run([wrapper, *options], capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr
-    assert "mind.the = gap and $HOME" in told.stderr
+    started = subprocess.run([wrapper, *options], capture_output=True, text=True, check=False)
+    assert started.returncode == 0, started.stderr
+    assert "mind.the = gap and $HOME" in started.stderr
 
 
 def test_a_full_java_is_used_as_it_is(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_full_java_is_used_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("master", ["local[2]", "yarn", "spark://somewhere", "k8s://https://host:443"])
-def test_an_address_that_is_no_standalone_master_is_refused_with_an_example(tmp_path: Path, master: str) -> None:
+def test_an_address_that_is_not_a_standalone_masters_is_refused_with_an_example(tmp_path: Path, master: str) -> None:
     with pytest.raises(StackError, match=r"(?s)LOCKSTEP_SPARK_MASTER=.*spark://127.0.0.1:7077"):
         spark_cluster.master_address(of(tmp_path, master))
 

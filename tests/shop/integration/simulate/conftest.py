@@ -13,7 +13,7 @@ from psycopg2.extensions import cursor
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep.settings import Settings
-from lockstep.stack.parts import environment
+from lockstep.stack.services import environment
 from shop.simulate.play import Played, play
 from shop.simulate.producer import BulkSender
 

@@ -1,4 +1,4 @@
-"""Airflow 3: its configuration in variables, its four processes, its migration, and its health."""
+"""Airflow 3: its configuration as variables, its migration, its four processes, and their health checks."""
 
 import hashlib
 import hmac
@@ -15,26 +15,24 @@ from pathlib import Path
 import httpx
 from psycopg2 import sql
 
-from lockstep.airflow_api import connected
+from lockstep.airflow_api import USER, connected
 from lockstep.orchestration import POOLS
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import net, postgres
 from lockstep.stack.errors import StackError, Unhealthy
-from lockstep.stack.parts import Launch, Part, inherited, log_file
-
-USER = "admin"
+from lockstep.stack.services import Launch, Service, inherited, log_file
 
 
 def airflow_home(settings: Settings) -> Path:
-    """``AIRFLOW_HOME``: logs, and the password file of the login page."""
+    """``AIRFLOW_HOME``: the directory of the logs and of the login page's password file."""
     return settings.home / "airflow"
 
 
 def configuration(settings: Settings) -> dict[str, str]:
-    """Airflow's configuration as its own variables; the same in every process, secrets included."""
+    """Airflow's configuration as its own variables, with the secrets. It is the same in every process."""
     jwt = settings.airflow_jwt_secret.get_secret_value()
-    where = f"{settings.postgres_user}:{settings.postgres_password.get_secret_value()}@{settings.postgres_host}"
+    database = f"{settings.postgres_user}:{settings.postgres_password.get_secret_value()}@{settings.postgres_host}"
     sections = {
         "CORE": {
             "DAGS_FOLDER": str(resource("dags")),
@@ -50,24 +48,24 @@ def configuration(settings: Settings) -> dict[str, str]:
             "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords(settings)),
         },
         "DATABASE": {
-            "SQL_ALCHEMY_CONN": f"postgresql+psycopg2://{where}:{settings.postgres_port}/airflow",
+            "SQL_ALCHEMY_CONN": f"postgresql+psycopg2://{database}:{settings.postgres_port}/airflow",
             "LOAD_DEFAULT_CONNECTIONS": "False",
         },
         "API": {
             "HOST": settings.listen,
             "PORT": str(settings.airflow_port),
-            # As a browser on this machine sees it; tasks take the URL above.
+            # The address for a browser on this machine. Tasks use EXECUTION_API_SERVER_URL.
             "BASE_URL": f"http://{LOOPBACK}:{settings.airflow_port}",
             "WORKERS": "1",
             "SECRET_KEY": hmac.new(jwt.encode(), b"api", hashlib.sha256).hexdigest(),
         },
         "API_AUTH": {"JWT_SECRET": jwt},
-        # A chain of tasks is as fast as the scheduler comes round.
+        # Between two tasks of a chain, the scheduler sleeps. Airflow's own second is longer than many a task here.
         "SCHEDULER": {
             "SCHEDULER_IDLE_SLEEP_TIME": "0.2",
             "SCHEDULER_HEARTBEAT_SEC": "2",
             "JOB_HEARTBEAT_SEC": "5",
-            # The tasks of a killed scheduler die with it: its successor looks for them this often, not every five minutes.
+            # The tasks of a killed scheduler end with it. The next scheduler looks for them this often, and not every 300 s.
             "ORPHANED_TASKS_CHECK_INTERVAL": "15",
         },
         "DAG_PROCESSOR": {
@@ -77,17 +75,17 @@ def configuration(settings: Settings) -> dict[str, str]:
             "PARSING_PROCESSES": "1",
         },
         "LOGGING": {"BASE_LOG_FOLDER": str(airflow_home(settings) / "logs")},
-        # A busy machine must not cost a task its attempt.
+        # Airflow's own 5 s are too short on a busy machine: a task would fail and lose an attempt.
         "WORKERS": {"EXECUTION_API_TIMEOUT": "30"},
         "USAGE_DATA_COLLECTION": {"ENABLED": "False"},
     }
     variables = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
-    # The folder of airflow_local_settings.py, which lets the tasks be forks of a scheduler that has imported what they need.
+    # The folder of airflow_local_settings.py: the scheduler imports there what its tasks, which are forks of it, need.
     return variables | {"AIRFLOW_HOME": str(airflow_home(settings)), "PYTHONPATH": str(resource("infra") / "airflow")}
 
 
 def prepare(settings: Settings) -> None:
-    """Write the login page's password file, for its owner only."""
+    """Write the login page's password file, which only its owner can read."""
     airflow_home(settings).mkdir(parents=True, exist_ok=True)
     content = json.dumps({USER: settings.airflow_password.get_secret_value()})
     with os.fdopen(os.open(_passwords(settings), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
@@ -95,19 +93,19 @@ def prepare(settings: Settings) -> None:
 
 
 def migrate(settings: Settings) -> None:
-    """Bring the metadata to this Airflow's schema; the database remembers the version, so it is done once."""
+    """Migrate the metadata to the schema of this Airflow. The database remembers the version, so it runs once."""
     prepare(settings)
-    if _migrated(settings) == version("apache-airflow"):
+    if _migrated_version(settings) == version("apache-airflow"):
         return
     env = inherited(settings) | configuration(settings)
     log = log_file(settings, "airflow-migrate")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as output:
         command = [*_COMMAND, "db", "migrate"]
-        done = subprocess.run(command, env=env, stdout=output, stderr=subprocess.STDOUT, check=False)
-    if done.returncode:
+        migration = subprocess.run(command, env=env, stdout=output, stderr=subprocess.STDOUT, check=False)
+    if migration.returncode:
         raise StackError(
-            f"Airflow could not migrate its database (exit code {done.returncode}); its log is {log}.",
+            f"Airflow could not migrate its database (exit code {migration.returncode}); its log is {log}.",
             "read the end of that log; `lockstep reset` starts from an empty one.",
         )
     comment = sql.SQL("COMMENT ON DATABASE airflow IS {}").format(sql.Literal(version("apache-airflow")))
@@ -115,13 +113,13 @@ def migrate(settings: Settings) -> None:
         cursor.execute(comment)
 
 
-def settle(settings: Settings) -> None:
-    """Make the pools that the DAGs name: a task of a pool that does not exist is never scheduled."""
+def post_start(settings: Settings) -> None:
+    """Create the pools that the DAGs name: a task of a pool that does not exist is never scheduled."""
     with connected(settings) as api:
         api.ensure_pools(POOLS)
 
 
-def _migrated(settings: Settings) -> str | None:
+def _migrated_version(settings: Settings) -> str | None:
     with postgres.connected(settings, "airflow") as database, database.cursor() as cursor:
         cursor.execute("SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = 'airflow'")
         row = cursor.fetchone()
@@ -129,27 +127,27 @@ def _migrated(settings: Settings) -> str | None:
 
 
 def check_migrated(settings: Settings) -> str:
-    """The metadata has this Airflow's schema."""
-    found = _migrated(settings)
-    if found != version("apache-airflow"):
-        raise Unhealthy(f"Airflow's database is of version {found}")
-    return f"metadata of Airflow {found}"
+    """Check that the metadata has the schema of this Airflow."""
+    migrated = _migrated_version(settings)
+    if migrated != version("apache-airflow"):
+        raise Unhealthy(f"Airflow's database has the schema of version {migrated}")
+    return f"metadata of Airflow {migrated}"
 
 
 def check_api(settings: Settings) -> str:
-    """The API server answers, and reaches its database."""
+    """Check that the API server answers and reaches its database."""
     _state(settings, "metadatabase")
     return f"UI at {settings.airflow_url}"
 
 
 def check(settings: Settings, component: str) -> str:
-    """What Airflow's own health page says of the ``scheduler``, ``dag_processor`` or ``triggerer``."""
+    """Check the ``scheduler``, ``dag_processor`` or ``triggerer`` on Airflow's health page."""
     _state(settings, component)
     return f"{component} is healthy"
 
 
-def beat(settings: Settings, component: str) -> datetime:
-    """When the component last wrote its heartbeat."""
+def heartbeat(settings: Settings, component: str) -> datetime:
+    """The time of the component's last heartbeat."""
     return datetime.fromisoformat(_state(settings, component)[f"latest_{component}_heartbeat"])
 
 
@@ -175,11 +173,11 @@ def _passwords(settings: Settings) -> Path:
     return airflow_home(settings) / "passwords.json"
 
 
-def _process(name: str, arguments: list[str], component: str, megabytes: int) -> Part:
-    return Part(
+def _process(name: str, arguments: list[str], component: str, megabytes: int) -> Service:
+    return Service(
         name=name,
         check=partial(check, component=component),
-        beat=partial(beat, component=component),
+        heartbeat=partial(heartbeat, component=component),
         launch=_launcher(arguments),
         needs=("airflow-migrate",),
         prepare=prepare,
@@ -191,22 +189,22 @@ def _launcher(arguments: list[str]) -> Callable[[Settings], Launch]:
     return lambda settings: _launch(settings, arguments)
 
 
-# Not `airflow`: that would be searched on PATH, and be another environment's.
+# Not `airflow`: PATH may have the one of another environment first.
 _COMMAND = [sys.executable, "-m", "airflow"]
 
-PARTS = (
-    Part(name="airflow-migrate", check=check_migrated, needs=("postgres",), prepare=migrate),
-    Part(
+SERVICES = (
+    Service(name="airflow-migrate", check=check_migrated, needs=("postgres",), prepare=migrate),
+    Service(
         name="airflow-api-server",
         check=check_api,
         launch=_launcher(["api-server"]),
         needs=("airflow-migrate",),
         prepare=prepare,
-        settle=settle,
+        post_start=post_start,
         ports=("airflow_port",),
         megabytes=600,
     ),
-    # Logs are read from the disk that all processes share; their own log servers would need fixed ports.
+    # The API server reads the logs from the disk that all processes share. Log servers would need fixed ports.
     _process("airflow-scheduler", ["scheduler", "--skip-serve-logs"], "scheduler", 900),
     _process("airflow-dag-processor", ["dag-processor"], "dag_processor", 500),
     _process("airflow-triggerer", ["triggerer", "--skip-serve-logs"], "triggerer", 400),

@@ -7,10 +7,10 @@ import pytest
 from lockstep.contracts import CONTRACTS
 from lockstep.kafka_clients import java_properties
 from lockstep.settings import LOOPBACK, Settings
-from lockstep.stack import airflow, broker, connect, secrets, spark_server
+from lockstep.stack import airflow_services, broker, connect, secrets, spark_server
 from lockstep.stack.errors import StackError
-from lockstep.stack.parts import environment, inherited
-from lockstep.stack.registry import PARTS, select
+from lockstep.stack.registry import SERVICES, select
+from lockstep.stack.services import environment, inherited
 from lockstep.stack.supervisor import Supervisor
 
 SECRETS = ("postgres_password", "airflow_password", "airflow_fernet_key", "airflow_jwt_secret", "token_key")
@@ -26,29 +26,29 @@ def leaked(settings: Settings, text: str) -> list[str]:
     return [name for name in SECRETS if getattr(settings, name).get_secret_value() in text]
 
 
-def test_what_a_part_needs_comes_before_it() -> None:
-    assert [part.name for part in select(["connect"])] == ["postgres", "kafka", "connect"]
-    names = [part.name for part in select()]
-    assert set(names) == set(PARTS)
-    for part in PARTS.values():
-        assert all(names.index(needed) < names.index(part.name) for needed in part.needs)
+def test_what_a_service_needs_comes_before_it() -> None:
+    assert [service.name for service in select(["connect"])] == ["postgres", "kafka", "connect"]
+    names = [service.name for service in select()]
+    assert set(names) == set(SERVICES)
+    for service in SERVICES.values():
+        assert all(names.index(needed) < names.index(service.name) for needed in service.needs)
 
 
 def test_airflow_is_the_name_of_all_its_processes() -> None:
-    assert {"airflow-scheduler", "airflow-triggerer", "postgres"} < {part.name for part in select(["airflow"])}
+    assert {"airflow-scheduler", "airflow-triggerer", "postgres"} < {service.name for service in select(["airflow"])}
 
 
-def test_a_misspelt_part_is_refused_with_the_names_that_there_are() -> None:
-    with pytest.raises(StackError, match=r"no part named kafak(.|\n)*kafka"):
+def test_a_misspelt_service_is_refused_with_the_names_that_there_are() -> None:
+    with pytest.raises(StackError, match=r"no service named kafak(.|\n)*kafka"):
         select(["kafak"])
 
 
-def test_all_parts_together_fit_in_8_gb() -> None:
-    assert sum(part.megabytes for part in PARTS.values()) <= 8192
+def test_all_services_together_fit_in_8_gb() -> None:
+    assert sum(service.megabytes for service in SERVICES.values()) <= 8192
 
 
-def test_every_part_listens_on_a_port_of_its_own(settings: Settings) -> None:
-    ports = [getattr(settings, name) for part in PARTS.values() for name in part.ports]
+def test_every_service_listens_on_a_port_of_its_own(settings: Settings) -> None:
+    ports = [getattr(settings, name) for service in SERVICES.values() for name in service.ports]
     assert len(ports) == len(set(ports))
 
 
@@ -63,10 +63,10 @@ def test_children_read_the_very_same_settings_but_no_secret_from_their_environme
 
 
 def test_no_generated_file_of_the_supervisor_holds_a_secret(made: Settings) -> None:
-    config = Supervisor(made).configuration(list(PARTS.values()))
+    config = Supervisor(made).configuration(list(SERVICES.values()))
     assert leaked(made, config) == []
-    for part in PARTS.values():
-        assert (f"[program:{part.name}]" in config) == (part.launch is not None)
+    for service in SERVICES.values():
+        assert (f"[program:{service.name}]" in config) == (service.launch is not None)
 
 
 def test_a_home_with_a_long_path_still_has_a_socket_that_the_kernel_takes(tmp_path: Path) -> None:
@@ -82,6 +82,25 @@ def test_the_broker_and_the_spark_server_listen_on_the_loopback_only(settings: S
     assert spark_server.configuration(settings)["spark.connect.grpc.binding.address"] == LOOPBACK
 
 
+def test_a_path_in_a_properties_file_is_read_by_java_as_it_is() -> None:
+    written = broker.properties(Settings(home=Path("/home/jörg/my work")))
+    assert "log.dirs=/home/j\\u00f6rg/my work/kafka" in written
+    assert javaproperties.loads(written)["log.dirs"] == "/home/jörg/my work/kafka"
+    backslash = broker.properties(Settings(home=Path(r"/home/a\b")))
+    assert javaproperties.loads(backslash)["log.dirs"] == r"/home/a\b/kafka"
+
+
+def test_the_file_of_the_fair_scheduler_is_named_as_hadoop_reads_it(settings: Settings) -> None:
+    """Hadoop does not decode a URI: this fails in a directory with a space in its name when the file is named by one."""
+    file = spark_server.configuration(settings)["spark.scheduler.allocation.file"]
+    assert Path(file.removeprefix("file://")).is_file()
+
+
+def test_a_lake_that_is_a_file_uri_is_a_path_for_everybody() -> None:
+    assert Settings(lake="file:///home/my%20work/lake").lake == "/home/my work/lake"
+    assert Settings(lake="s3://bucket/my%20lake").lake == "s3://bucket/my%20lake"
+
+
 def test_records_are_never_removed_for_their_age(settings: Settings) -> None:
     assert "log.retention.ms=-1" in broker.properties(settings).splitlines()
 
@@ -95,8 +114,8 @@ def test_every_captured_contract_is_in_the_connector_and_the_password_is_not(mad
 
 
 def test_all_airflow_processes_have_the_same_secrets_and_settings(made: Settings) -> None:
-    processes = [part for part in airflow.PARTS if part.launch]
-    launches = [part.launch(made) for part in processes if part.launch]
+    processes = [service for service in airflow_services.SERVICES if service.launch]
+    launches = [service.launch(made) for service in processes if service.launch]
     assert len(launches) == 4
     assert all(launch.env == launches[0].env for launch in launches)
     assert not any(leaked(made, " ".join(launch.argv)) for launch in launches)
