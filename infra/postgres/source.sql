@@ -1,9 +1,9 @@
--- What change capture needs beside the shop's own tables. Run on each `up`, so every statement may be repeated.
+-- What change capture needs in the source database. `lockstep up` runs it each time, so every statement can be repeated.
 
--- Written by the connector's heartbeat: without it an idle shop's slot would hold back the WAL of the other databases.
+-- The connector's heartbeat writes it. Without it, the slot of an idle source would hold back the WAL of the other databases.
 CREATE TABLE IF NOT EXISTS public.heartbeat (id INT PRIMARY KEY, beaten_at TIMESTAMPTZ NOT NULL);
 
--- For the whole schema, so that it is there before the shop's tables are, and also covers those that come later.
+-- For the whole schema: the publication exists before the source's tables do, and covers tables that are made later.
 DO $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_publication WHERE pubname = 'lockstep') THEN

@@ -20,12 +20,16 @@ from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.parts import Launch, Part
 
-DATABASES = ("shop", "lockstep", "airflow")
 PUBLICATION = "lockstep"
 _CONFIGURATION = resource("infra") / "postgres" / "postgresql.conf"
-_SHOP_SETUP = resource("infra") / "postgres" / "shop.sql"
+_SOURCE_SETUP = resource("infra") / "postgres" / "source.sql"
 _STATE_OF_ROOT = Path("/var/lib/lockstep")
 _ACCOUNTS = ("postgres", "nobody")
+
+
+def databases(settings: Settings) -> tuple[str, ...]:
+    """The source database, which has the name of the project's package, the control database and Airflow's metadata."""
+    return (settings.package, "lockstep", "airflow")
 
 
 def base_dir(settings: Settings) -> Path:
@@ -156,15 +160,15 @@ def check(settings: Settings) -> str:
 
 
 def settle(settings: Settings) -> None:
-    """Create the databases that are not there yet, and what change capture needs in the shop's."""
+    """Create the databases that are not there yet, and what change capture needs in the source database."""
     with connected(settings, "postgres") as database, database.cursor() as cursor:
         cursor.execute("SELECT datname FROM pg_database")
         existing = {row[0] for row in cursor.fetchall()}
-        for name in DATABASES:
+        for name in databases(settings):
             if name not in existing:
                 cursor.execute(sql.SQL("CREATE DATABASE {} STRATEGY wal_log").format(sql.Identifier(name)))
-    with connected(settings, "shop") as database, database.cursor() as cursor:
-        cursor.execute(_SHOP_SETUP.read_text())
+    with connected(settings, settings.package) as database, database.cursor() as cursor:
+        cursor.execute(_SOURCE_SETUP.read_text())
 
 
 def elsewhere(settings: Settings) -> bool:
