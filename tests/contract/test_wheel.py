@@ -29,9 +29,10 @@ def installed(wheel: Path) -> Path:
 
 
 def tracked(*folders: str) -> set[str]:
-    """The files of these folders that git knows."""
-    listed = subprocess.run(["git", "ls-files", *folders], cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    return set(listed.stdout.splitlines())
+    """The files of these folders that git does not ignore."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders]
+    listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return {file for file in listed if (CHECKOUT / file).exists()}
 
 
 def run(folder: Path, code: str) -> str:
