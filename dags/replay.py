@@ -104,7 +104,7 @@ FORM = {
         pattern=r"^((bronze|silver|gold)\.[a-z][a-z0-9_]*@[0-9]+\.\.[0-9]+)?$",
         section="Instead of a time",
         title="Versions",
-        description="What some versions of a table brought, such as bronze.page_views@12..15",
+        description="What some versions of a table brought, such as bronze.<stream>@12..15",
     ),
 }
 

@@ -1,7 +1,9 @@
 """The marts: dbt runs in this process, on the caller's session, for the days of an interval.
 
 What dbt costs before its first query is paid once: the parsed project lies in ``<home>/dbt`` under a digest of its
-files, and the staging views are created when that digest is new.
+files, and the staging views are created when that digest is new. A project without marts runs without dbt.
+
+The models are the project's. The profile, and the macros that write the marts, are the platform's (``lockstep/dbt``).
 """
 
 import hashlib
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lockstep import ledger
 from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
+from lockstep.resources import resource
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ _MARTS = (
     "--exclude-resource-type",
     "exposure",
 )
+# The platform's macros and profile.
+_PLATFORM = resource("dbt")
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -48,13 +53,15 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
     The commits' ``userMetadata`` records the run, the interval and the versions of silver that were there.
 
     Returns:
-        The names of the models and tests that ran.
+        The names of the models and tests that ran; none where the project has no marts.
 
     Raises:
         MartsFailed: names the models and tests, and what they said.
         ValueError: the interval is empty, or its ends are not midnights in UTC.
     """
     first, last = whole_days(start, end)
+    if not _has_marts(settings):
+        return []
     record: dict[str, Any] = {
         "writer": "dbt",
         "run_id": run_id,
@@ -104,6 +111,10 @@ def directory(settings: "Settings") -> Path:
     return settings.project / "dbt"
 
 
+def _has_marts(settings: "Settings") -> bool:
+    return any((directory(settings) / "models" / "marts").rglob("*.sql"))
+
+
 def sources(manifest: "Manifest") -> list[str]:
     """The tables (``layer.name``) that the models of the dbt project read, sorted."""
     read = {name for node in manifest.nodes.values() for name in getattr(node.depends_on, "nodes", ())}
@@ -111,11 +122,11 @@ def sources(manifest: "Manifest") -> list[str]:
 
 
 def project_digest(settings: "Settings") -> str:
-    """16 hex digits that change with any file of the dbt project, and with the lake that it writes to."""
+    """16 hex digits that change with any file of the dbt project or of the platform's macros, and with the lake."""
     digest = hashlib.sha256(settings.lake.encode())
-    root = directory(settings)
-    for file in sorted(f for f in root.rglob("*") if f.suffix in {".sql", ".yml"}):
-        digest.update(str(file.relative_to(root)).encode() + file.read_bytes())
+    for root in (directory(settings), _PLATFORM):
+        for file in sorted(f for f in root.rglob("*") if f.suffix in {".sql", ".yml"}):
+            digest.update(str(file.relative_to(root)).encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -128,6 +139,7 @@ def _dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
     os.environ |= {
         "SPARK_REMOTE": settings.spark_remote,
         "LOCKSTEP_LAKE": settings.lake,
+        "LOCKSTEP_DBT": str(_PLATFORM),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
     ConnectSession._set_default_and_active_session(cast("ConnectSession", spark))
@@ -194,7 +206,7 @@ def _dbt(settings: "Settings", runner: "dbtRunner", command: str, *options: str)
     # Tasks run side by side, and dbt writes what it compiled: the directory is this call's own.
     with tempfile.TemporaryDirectory(prefix="lockstep-dbt-") as target:
         root = str(directory(settings))
-        paths = {"--project-dir": root, "--profiles-dir": root, "--target-path": target, "--log-path": target}
+        paths = {"--project-dir": root, "--profiles-dir": str(_PLATFORM), "--target-path": target, "--log-path": target}
         where = [part for pair in paths.items() for part in pair]
         quiet = ("--quiet", "--no-partial-parse", "--no-write-json", "--cache-selected-only")
         try:

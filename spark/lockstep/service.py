@@ -170,8 +170,8 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
         publish_at = time.monotonic() + publish_seconds
         while not stopping.is_set():
             try:
-                _round(config, kept)
-                if time.monotonic() >= publish_at:
+                _round(own, config, kept)
+                if kept and time.monotonic() >= publish_at:
                     for one in kept:
                         one.witness(config)
                     for one in itertools.islice(turns, 1):
@@ -188,7 +188,11 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
                 one.witness(config)
 
 
-def _round(config: "Settings", kept: list[QueryHandle]) -> None:
+def _round(spark: "SparkSession", config: "Settings", kept: list[QueryHandle]) -> None:
+    if not kept:
+        # A project without views: nothing else asks whether the server still answers.
+        spark.sql("SELECT 1").collect()
+        heartbeat.report(config)
     current = generations.all_current(config)
     for one in kept:
         one.look(config, time.monotonic(), current.get(one.view.name, Generation(one.view.name)))

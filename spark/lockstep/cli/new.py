@@ -5,38 +5,48 @@ from typing import Annotated
 
 import typer
 
-from lockstep import settings
+from lockstep import project, settings
 from lockstep.new import make
+from lockstep.new.render import SOURCES
+from lockstep.settings import Settings
 
 app = typer.Typer(help="Make a stream or a view of your own from a template.", no_args_is_help=True)
+_COLUMNS = ["event_id:STRING", "event_time:TIMESTAMP", "user_id:STRING"]
 
 
 @app.command()
 def stream(
     name: Annotated[str, typer.Argument(help="Its name, such as returns.")],
     kind: Annotated[str, typer.Option(help="events, or changes of a PostgreSQL table.")] = "events",
-    schema: Annotated[str, typer.Option(help="Its columns, as Spark DDL.")] = (
-        "event_id STRING, event_time TIMESTAMP, user_id STRING"
-    ),
+    column: Annotated[list[str], typer.Option(help="A column as name:TYPE; give one for each column.")] = _COLUMNS,
     id_column: Annotated[str, typer.Option("--id", help="The column that identifies an event.")] = "event_id",
     key: Annotated[str, typer.Option(help="The column that the records are keyed by.")] = "user_id",
     time: Annotated[str, typer.Option(help="The column that says when it happened.")] = "event_time",
 ) -> None:
     """Make a stream: its contract, its suite and its dbt source."""
-    _tell(make.stream(settings.load(), make.Stream(name, kind, schema, id_column, key, time)))
+    found = _settings()
+    _report(found, make.stream(found, make.Stream(name, kind, make.columns(column), id_column, key, time)))
 
 
 @app.command()
 def view(
     name: Annotated[str, typer.Argument(help="Its name, such as returns_per_minute.")],
-    reads: Annotated[str, typer.Option("--input", help="The stream that it reads.")] = "page_views",
+    reads: Annotated[str, typer.Option("--input", help="The stream that it reads.")],
     keyed: Annotated[bool, typer.Option("--keyed", help="A state machine per key, not a window.")] = False,
 ) -> None:
     """Make a view: its module, its suite, its dbt source, its oracle and its unit test."""
-    _tell(make.view(settings.load(), name, reads, keyed))
+    found = _settings()
+    _report(found, make.view(found, name, reads, keyed))
 
 
-def _tell(paths: list[Path]) -> None:
+def _settings() -> Settings:
+    """The settings of the project; raises ProjectInvalid where there is none."""
+    project.package()
+    return settings.load()
+
+
+def _report(found: Settings, paths: list[Path]) -> None:
     for path in paths:
-        size = 2 if path == make.SOURCES else len((settings.load().project / path).read_text().splitlines())
+        # Two lines are added to dbt's sources; the other files are new.
+        size = 2 if path == SOURCES else len((found.project / path).read_text().splitlines())
         typer.echo(f"{size:4} lines  {path}")

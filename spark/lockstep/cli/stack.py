@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lockstep import settings
+from lockstep import project, settings
 from lockstep.stack import doctor, jars
 from lockstep.stack.registry import select
 from lockstep.stack.services import log_file
@@ -27,6 +27,7 @@ def say(line: str) -> None:
 @app.command()
 def up(services: Services = None) -> None:
     """Start the stack and wait until it is healthy."""
+    project.package()
     Stack(settings.load()).up(services, say)
 
 

@@ -39,14 +39,17 @@ def offsets_of_topics(settings: "Settings", topics: list[str]) -> dict[str, Topi
     found = offsets_of_existing_topics(settings, topics)
     if missing := [t for t in topics if t not in found]:
         raise TopicMissing(
-            f"{settings.kafka} has no topic {', '.join(missing)}. Create it, or start its producer "
-            "(`lockstep simulate` makes the shop's topics, Kafka Connect those of PostgreSQL)."
+            f"{settings.kafka} has no topic {', '.join(missing)}. Create it with `lockstep up kafka`, which makes the topics of "
+            "all contracts."
         )
     return found
 
 
 def offsets_of_existing_topics(settings: "Settings", topics: list[str]) -> dict[str, TopicOffsets]:
     """The same for those of the topics that exist."""
+    if not topics:
+        # The admin client takes no names for all names.
+        return {}
     with closing(admin(settings)) as client, closing(consumer(settings)) as reader:
         described = {t["name"]: t for t in client.describe_topics(topics) if t["partitions"]}
         resources = [ConfigResource(ConfigResourceType.TOPIC, t) for t in described]

@@ -10,7 +10,7 @@ PROVENANCE = ("_topic", "_partition", "_offset", "_arrival")
 def of_stream(name: str, required: Iterable[str], unique: str) -> str:
     """The suite of a stream's silver table."""
     columns = [*required, *PROVENANCE]
-    return _suite(f"silver.{name}", f"What {name} say.", [*map(_present, columns), _unique((unique,))])
+    return _suite(f"silver.{name}", f"Silver suite for {name}.", [*map(_present, columns), _unique((unique,))])
 
 
 def of_windows(name: str, key: Iterable[str], values: Iterable[str]) -> str:
@@ -22,14 +22,14 @@ def of_windows(name: str, key: Iterable[str], values: Iterable[str]) -> str:
         _unique(key),
         {"type": "expect_column_pair_values_a_to_be_greater_than_b", "kwargs": order},
     ]
-    return _suite(f"gold.{name}", f"{name}: a window and a key are one row.", checks)
+    return _suite(f"gold.{name}", f"Gold suite for {name}.", checks)
 
 
 def of_machines(name: str, key: Iterable[str], values: Iterable[str]) -> str:
     """The suite of a keyed view's gold table."""
     key = tuple(key)
     checks = [*map(_present, dict.fromkeys(["at", *key, *values])), _unique(key)]
-    return _suite(f"gold.{name}", f"{name}: a key is one row.", checks)
+    return _suite(f"gold.{name}", f"Gold suite for {name}.", checks)
 
 
 def _present(column: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import net, postgres
 from lockstep.stack.errors import StackError, Unhealthy
-from lockstep.stack.services import Launch, Service, inherited, log_file
+from lockstep.stack.services import Launch, Service, inherited, log_file, python_path
 
 
 def airflow_home(settings: Settings) -> Path:
@@ -35,7 +35,6 @@ def configuration(settings: Settings) -> dict[str, str]:
     database = f"{settings.postgres_user}:{settings.postgres_password.get_secret_value()}@{settings.postgres_host}"
     sections = {
         "CORE": {
-            "DAGS_FOLDER": str(resource("dags")),
             "EXECUTOR": "LocalExecutor",
             "PARALLELISM": "4",
             "LOAD_EXAMPLES": "False",
@@ -70,6 +69,7 @@ def configuration(settings: Settings) -> dict[str, str]:
         },
         "DAG_PROCESSOR": {
             "REFRESH_INTERVAL": "15",
+            "DAG_BUNDLE_CONFIG_LIST": json.dumps([_bundle(name, path) for name, path in dag_folders(settings).items()]),
             "BUNDLE_REFRESH_CHECK_INTERVAL": "5",
             "MIN_FILE_PROCESS_INTERVAL": "60",
             "PARSING_PROCESSES": "1",
@@ -81,7 +81,18 @@ def configuration(settings: Settings) -> dict[str, str]:
     }
     variables = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
     # The folder of airflow_local_settings.py: the scheduler imports there what its tasks, which are forks of it, need.
-    return variables | {"AIRFLOW_HOME": str(airflow_home(settings)), "PYTHONPATH": str(resource("infra") / "airflow")}
+    path = python_path(settings, resource("infra") / "airflow")
+    return variables | {"AIRFLOW_HOME": str(airflow_home(settings)), "PYTHONPATH": path}
+
+
+def dag_folders(settings: Settings) -> dict[str, Path]:
+    """The folders of DAGs by the name of their bundle: the platform's, and the project's where it has its own."""
+    platform, own = resource("dags"), settings.project / "dags"
+    return {"platform": platform} | ({"project": own} if own.is_dir() and not own.samefile(platform) else {})
+
+
+def _bundle(name: str, path: Path) -> dict[str, object]:
+    return {"name": name, "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle", "kwargs": {"path": str(path)}}
 
 
 def prepare(settings: Settings) -> None:

@@ -6,10 +6,11 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import javaproperties
+import kafka
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from lockstep.kafka_clients import confluent_config
+from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, net
@@ -77,6 +78,21 @@ def check(settings: Settings) -> str:
     return f"{len(brokers)} broker at {settings.kafka}"
 
 
+def post_start(settings: Settings) -> None:
+    """Create the topics of the project's contracts that are missing.
+
+    Raises:
+        StackError: the cluster does not let us.
+    """
+    try:
+        ensure_topics(settings)
+    except kafka.errors.KafkaError as error:
+        raise StackError(
+            f"Kafka at {settings.kafka} has not all topics of the project's contracts, and creates none: {error}",
+            "create the topics, or let this account create them, then `lockstep up kafka`.",
+        ) from error
+
+
 def advertised(settings: Settings) -> dict[int, tuple[str, int]]:
     """The addresses that the brokers advertise, by the brokers' numbers.
 
@@ -117,6 +133,7 @@ SERVICE = Service(
     check=check,
     launch=launch,
     prepare=prepare,
+    post_start=post_start,
     ports=("kafka_port", "kafka_controller_port"),
     megabytes=900,
 )

@@ -1,4 +1,7 @@
-"""Kafka Connect with Debezium, which writes the changes of the captured tables to Kafka."""
+"""Kafka Connect with Debezium, which writes the changes of the captured tables to Kafka.
+
+The connector has the name of the project's package, as the source database and the prefix of the topics have.
+"""
 
 import json
 from pathlib import Path
@@ -17,7 +20,6 @@ from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.java import find_java
 from lockstep.stack.services import Launch, Service, run_dir
 
-CONNECTOR = "shop"
 _INFRA = resource("infra") / "connect"
 
 
@@ -62,49 +64,64 @@ def readiness(settings: Settings) -> str:
 
 
 def check(settings: Settings) -> str:
-    """Check that the worker answers, and that the connector and its task run."""
-    if CONNECTOR not in _get(settings, "/connectors"):
-        raise Unhealthy(f"Kafka Connect at {settings.connect_url} has no connector {CONNECTOR}; `lockstep up connect`")
-    status = _get(settings, f"/connectors/{CONNECTOR}/status")
+    """Check that the worker answers, and that the connector and its task run. Without captured tables there is no connector."""
+    connector = settings.package
+    connectors = _get(settings, "/connectors")
+    if not captured_tables(settings):
+        return f"worker at {settings.connect_url}, no contract captures a table"
+    if connector not in connectors:
+        raise Unhealthy(f"Kafka Connect at {settings.connect_url} has no connector {connector}; `lockstep up connect`")
+    status = _get(settings, f"/connectors/{connector}/status")
     states = [status["connector"], *status["tasks"]]
     idle = [state for state in states if state["state"] != "RUNNING"]
     if idle or not status["tasks"]:
         cause = "".join(state.get("trace", "").partition("\n")[0] for state in idle)
         names = ", ".join(state["state"] for state in states)
-        raise Unhealthy(f"connector {CONNECTOR} is {names} {cause}".rstrip() + "; `lockstep up connect` restarts it")
-    return f"worker at {settings.connect_url}, connector {CONNECTOR} runs"
+        raise Unhealthy(f"connector {connector} is {names} {cause}".rstrip() + "; `lockstep up connect` restarts it")
+    return f"worker at {settings.connect_url}, connector {connector} runs"
+
+
+def captured_tables(settings: Settings) -> list[str]:
+    """The tables (``schema.name``) whose changes the project's contracts read, sorted."""
+    prefix = f"{settings.package}."
+    return sorted(c.topic.removeprefix(prefix) for c in CONTRACTS.values() if c.kind == "changes")
 
 
 def connector_config(settings: Settings) -> dict[str, str]:
-    """The connector's configuration: ``infra/connect/shop.json`` with the addresses and the tables of the contracts."""
-    tables = (c.topic.removeprefix(f"{CONNECTOR}.") for c in CONTRACTS.values() if c.kind == "changes")
+    """The connector's configuration: ``infra/connect/source.json`` with the addresses and the tables of the contracts."""
     values = {
         "postgres_host": settings.postgres_host,
         "postgres_port": str(settings.postgres_port),
         "postgres_user": settings.postgres_user,
-        "tables": ",".join(sorted(tables)),
+        "database": settings.package,
+        "tables": ",".join(captured_tables(settings)),
     }
-    template: dict[str, str] = json.loads((_INFRA / "shop.json").read_text())
+    template: dict[str, str] = json.loads((_INFRA / "source.json").read_text())
     return {name: Template(value).substitute(values) for name, value in template.items()}
 
 
 def post_start(settings: Settings) -> None:
-    """Register the connector. If it has this configuration already, restart it where it has failed."""
+    """Register the connector. If it has this configuration already, restart it where it has failed.
+
+    Without captured tables there is nothing to register: Debezium would take an empty list for all tables.
+    """
+    if not captured_tables(settings):
+        return
+    connector = f"{settings.connect_url}/connectors/{settings.package}"
     expected = connector_config(settings)
-    current = net.http().get(f"{settings.connect_url}/connectors/{CONNECTOR}/config")
+    current = net.http().get(f"{connector}/config")
     registered = {name: value for name, value in current.json().items() if name != "name"} if current.is_success else {}
     if registered != expected:
-        _expect(net.http().put(f"{settings.connect_url}/connectors/{CONNECTOR}/config", json=expected, timeout=60))
+        _expect(net.http().put(f"{connector}/config", json=expected, timeout=60))
         return
-    restart = f"{settings.connect_url}/connectors/{CONNECTOR}/restart"
-    _expect(net.http().post(restart, params={"includeTasks": "true", "onlyFailed": "true"}, timeout=60))
+    _expect(net.http().post(f"{connector}/restart", params={"includeTasks": "true", "onlyFailed": "true"}, timeout=60))
 
 
 def _expect(answer: httpx.Response) -> None:
     if not answer.is_success:
         raise StackError(
-            f"Kafka Connect refused the connector {CONNECTOR} ({answer.status_code}): {answer.text}",
-            "correct infra/connect/shop.json or what it names, then `lockstep up connect`.",
+            f"Kafka Connect refused the connector ({answer.status_code}): {answer.text}",
+            "correct infra/connect/source.json or what it names, then `lockstep up connect`.",
         )
 
 

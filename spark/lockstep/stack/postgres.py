@@ -20,13 +20,17 @@ from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.services import Launch, Service
 
-DATABASES = ("shop", "lockstep", "airflow")
 PUBLICATION = "lockstep"
 _CONFIGURATION = resource("infra") / "postgres" / "postgresql.conf"
-_SHOP_SETUP = resource("infra") / "postgres" / "shop.sql"
+_SOURCE_SETUP = resource("infra") / "postgres" / "source.sql"
 _STATE_OF_ROOT = Path("/var/lib/lockstep")
 # A machine with a PostgreSQL of its own has the first, every machine has the second.
 _ACCOUNTS = ("postgres", "nobody")
+
+
+def databases(settings: Settings) -> tuple[str, ...]:
+    """The source database, which has the name of the project's package, the control database and Airflow's metadata."""
+    return (settings.package, "lockstep", "airflow")
 
 
 def base_dir(settings: Settings) -> Path:
@@ -162,11 +166,11 @@ def post_start(settings: Settings) -> None:
     with connected(settings, "postgres") as database, database.cursor() as cursor:
         cursor.execute("SELECT datname FROM pg_database")
         existing = {row[0] for row in cursor.fetchall()}
-        for name in DATABASES:
+        for name in databases(settings):
             if name not in existing:
                 cursor.execute(sql.SQL("CREATE DATABASE {} STRATEGY wal_log").format(sql.Identifier(name)))
-    with connected(settings, "shop") as database, database.cursor() as cursor:
-        cursor.execute(_SHOP_SETUP.read_text())
+    with connected(settings, settings.package) as database, database.cursor() as cursor:
+        cursor.execute(_SOURCE_SETUP.read_text())
 
 
 def external(settings: Settings) -> bool:

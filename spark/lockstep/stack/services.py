@@ -110,4 +110,10 @@ def inherited(settings: Settings) -> dict[str, str]:
     Without ``PYTHONDONTWRITEBYTECODE``: with it, Airflow compiles itself at each start.
     """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | environment(settings) | {"TZ": "UTC"}
+    return kept | environment(settings) | {"TZ": "UTC", "PYTHONPATH": python_path(settings)}
+
+
+def python_path(settings: Settings, *folders: Path) -> str:
+    """``PYTHONPATH``: these folders, the project's modules (for Airflow's tasks and Spark's Python workers), the caller's."""
+    callers = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join(dict.fromkeys([*map(str, folders), str(settings.project / "spark"), *filter(None, callers)]))

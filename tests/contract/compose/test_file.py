@@ -1,9 +1,12 @@
 """The Compose file and the image are sound in themselves: valid, pinned, without secrets, and of paths that exist."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,6 +88,21 @@ def test_the_image_is_made_of_paths_that_exist_and_that_docker_is_given(dockerfi
         assert (CHECKOUT / path).exists(), path
         assert path.split("/")[0] in given, path
     assert not any(fnmatch(".env", rule) for rule in given)
+
+
+def test_the_layer_that_fetches_the_jars_has_every_module_that_it_imports(dockerfile: str, tmp_path: Path) -> None:
+    before = dockerfile.partition("jars.fetch")[0]
+    for line in re.findall(r"^COPY (.*)$", before, re.MULTILINE):
+        *files, folder = line.split()
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        for file in files:
+            shutil.copy(CHECKOUT / file, tmp_path / folder)
+    command = [sys.executable, "-c", "from lockstep.stack import jars; print(jars.__file__, len(jars.locked()))"]
+    # No file of the checkout, which an editable install points at, may stand in for one that was not copied.
+    env = {"PYTHONPATH": str(tmp_path / "spark"), "PATH": os.environ["PATH"]}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(tmp_path))
 
 
 def test_what_an_unprivileged_process_writes_to_is_its_own(

@@ -24,12 +24,14 @@ from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.new import make
 from lockstep.new.make import Stream
+from lockstep.new.render import SOURCES
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 from lockstep.serving.merged import publish
+from lockstep.settings import Settings
 
 AT = datetime(2026, 11, 10, 10, tzinfo=UTC)
-SCHEMA = "parcel STRING, weighed_at TIMESTAMP, scale_no BIGINT, kilograms DECIMAL(9,3)"
+COLUMNS = {"parcel": "STRING", "weighed_at": "TIMESTAMP", "scale_no": "BIGINT", "kilograms": "DECIMAL(9,3)"}
 
 
 def load(root: Path, path: Path) -> ModuleType:
@@ -43,16 +45,13 @@ def load(root: Path, path: Path) -> ModuleType:
 def own(tmp_path: Path) -> Iterator[tuple[ModuleType, ModuleType]]:
     """A view that was made over a stream that was made, and its oracle; nothing else of the project is touched."""
     name = f"parcels_{uuid.uuid4().hex[:8]}"
-    folders = ("spark/lockstep/contracts", "spark/lockstep/views", "expectations/silver", "expectations/gold")
-    for folder in (*folders, "tests/oracles", "tests/unit/views", "dbt/models"):
-        (tmp_path / folder).mkdir(parents=True)
-    shutil.copy(CHECKOUT / make.SOURCES, tmp_path / make.SOURCES)
-    contract = load(
-        tmp_path, make.stream(tmp_path, Stream(name, "events", SCHEMA, "parcel", "scale_no", "weighed_at"))[0]
-    )
+    copy = Settings(project=tmp_path, package="shop")
+    (tmp_path / SOURCES).parent.mkdir(parents=True)
+    shutil.copy(CHECKOUT / SOURCES, tmp_path / SOURCES)
+    contract = load(tmp_path, make.stream(copy, Stream(name, "events", COLUMNS, "parcel", "scale_no", "weighed_at"))[0])
     CONTRACTS[name] = contract.CONTRACT
-    paths = make.view(tmp_path, f"{name}_per_minute", name)
-    oracle = next(path for path in paths if path.parts[:2] == ("tests", "oracles"))
+    paths = make.view(copy, f"{name}_per_minute", name)
+    oracle = next(path for path in paths if "oracles" in path.parts)
     yield load(tmp_path, paths[0]), load(tmp_path, oracle)
     del CONTRACTS[name]
 

@@ -1,4 +1,4 @@
-"""What the broker acknowledged, as the oracles get it: plain Python, and nothing of Lockstep's own."""
+"""Records as the broker acknowledged them, and which of them count: plain Python, and nothing of Lockstep's own."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,12 +23,12 @@ class Record:
 
 
 def parsed(text: str) -> datetime:
-    """An ISO time of a payload."""
+    """The time that a payload has as ISO text."""
     return datetime.fromisoformat(text)
 
 
 def accepted(records: list[Record], id_column: str = "event_id", time_column: str = "event_time") -> list[Record]:
-    """The events that can be believed, each once: parsed, with an id and a time, not from the future, the first in the log."""
+    """The events that silver keeps: parsed, with an id and a time, not from the future; of duplicates the first in the log."""
     seen: set[str] = set()
     kept = []
     for record in sorted(records, key=lambda r: (r.partition, r.offset)):
@@ -43,5 +43,5 @@ def accepted(records: list[Record], id_column: str = "event_id", time_column: st
 
 
 def on_time(records: list[Record], seconds: float, time_column: str = "event_time") -> list[Record]:
-    """Those that arrived within so many seconds of when they happened."""
+    """The records that arrived at most so many seconds after their event happened."""
     return [r for r in records if (r.arrival - parsed(r.value[time_column])).total_seconds() <= seconds]

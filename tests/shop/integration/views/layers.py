@@ -1,8 +1,6 @@
 """What each layer says of a view, and what its oracle says, as bags of rows that can be compared."""
 
 from collections import Counter
-from datetime import UTC, datetime
-from decimal import Decimal
 from importlib import import_module
 from typing import Any
 
@@ -10,6 +8,7 @@ from tests.shop.oracles.record import Record
 
 from lockstep.definition import View
 from lockstep.definition.tables import gold_of, live_of
+from lockstep.testing import comparable
 
 # Only the live layer has these.
 BESIDE = {"_revision", "_updated_at"}
@@ -17,20 +16,20 @@ BESIDE = {"_revision", "_updated_at"}
 
 def by_the_oracle(name: str, view: View, sent: dict[str, list[Record]]) -> Counter[str]:
     """The rows that the oracle of the view ``name`` makes of what was sent."""
-    rows = import_module(f"tests.oracles.{name}").rows(sent)
+    rows = import_module(f"tests.shop.oracles.{name}").rows(sent)
     assert rows, "the town must give every view something to say"
-    return canonical(rows, _beside_the_key(view))
+    return comparable(rows, _beside_the_key(view))
 
 
 def by_batch(spark: Any, view: View) -> Counter[str]:
     """Gold, as the oracle would say it."""
-    return canonical(_rows(spark, gold_of(view)), _beside_the_key(view))
+    return comparable(_rows(spark, gold_of(view)), _beside_the_key(view))
 
 
 def batch_and_live(spark: Any, view: View) -> tuple[Counter[str], Counter[str]]:
     """Gold and the live table, in what both of them say."""
     without = BESIDE | ({"at"} if getattr(view, "upserts", False) else set())
-    batch, live = (canonical(_rows(spark, table), without) for table in (gold_of(view), live_of(view)))
+    batch, live = (comparable(_rows(spark, table), without) for table in (gold_of(view), live_of(view)))
     return batch, live
 
 
@@ -40,20 +39,3 @@ def _beside_the_key(view: View) -> set[str]:
 
 def _rows(spark: Any, table: str) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in spark.table(table).collect()]
-
-
-def canonical(rows: list[dict[str, Any]], without: set[str]) -> Counter[str]:
-    """The rows as a bag of texts, whatever their order and types' spelling."""
-    return Counter(str(sorted((k, _plain(v)) for k, v in row.items() if k not in without)) for row in rows)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
-    if isinstance(value, Decimal):
-        return str(value.normalize())
-    if isinstance(value, dict):
-        return sorted((k, _plain(v)) for k, v in value.items())
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value

@@ -8,7 +8,7 @@
 {% materialization incremental, adapter='spark', supported_languages=['sql'] %}
   {%- if config.get('incremental_strategy') != 'microbatch' or not config.get('contract').enforced -%}
     {{ exceptions.raise_compiler_error(
-        this ~ ": an incremental model needs incremental_strategy='microbatch' and an enforced contract, see macros/replace_days.sql"
+        this ~ ": an incremental model needs incremental_strategy='microbatch' and an enforced contract"
     ) }}
   {%- endif -%}
   {%- set day = config.require('partition_by') -%}
