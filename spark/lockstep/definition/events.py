@@ -81,8 +81,7 @@ def _filed(one: Input, changes: "DataFrame") -> "DataFrame":
 
 def _keys(one: Input) -> "Column":
     """The machines of a row, each once: none where it does not matter."""
-    key = one.key.removeprefix("explode(").removesuffix(")") if one.key.startswith("explode(") else f"array({one.key})"
-    return F.expr(f"IF({one.where}, filter(array_distinct({key}), k -> k IS NOT NULL), array())")
+    return F.expr(f"IF({one.where}, filter(array_distinct({one.machines}), k -> k IS NOT NULL), array())")
 
 
 def _position(one: Input) -> "Column":

@@ -50,19 +50,26 @@ class Input:
 
     Args:
         stream: the contract's name.
-        key: SQL expression (STRING) for the machine that gets the row; ``explode(...)`` sends it to several.
+        key: SQL expression (STRING) for the machine that gets the row.
         columns: what the machine sees of a row.
         time: when it happened: a column or SQL expression (TIMESTAMP).
         where: SQL predicate for the rows that matter.
+        keys: in the place of ``key``, SQL expression (ARRAY<STRING>) for all the machines that get the row.
 
     An update of a table that moves a row to another key is a delete (``_deleted``, with the row as it was) at the old one.
     """
 
     stream: str
-    key: str
-    columns: tuple[str, ...]
+    key: str = ""
+    columns: tuple[str, ...] = ()
     time: str = "event_time"
     where: str = "true"
+    keys: str = ""
+
+    @property
+    def machines(self) -> str:
+        """SQL expression (ARRAY<STRING>) for the machines that get the row."""
+        return self.keys or f"array({self.key})"
 
     @property
     def is_table(self) -> bool:
