@@ -15,6 +15,7 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT, connection
 
+from lockstep.control import schema
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.errors import StackError, Unhealthy
@@ -165,6 +166,7 @@ def settle(settings: Settings) -> None:
                 cursor.execute(sql.SQL("CREATE DATABASE {} STRATEGY wal_log").format(sql.Identifier(name)))
     with connected(settings, "shop") as database, database.cursor() as cursor:
         cursor.execute(_SHOP_SETUP.read_text())
+    schema.apply(settings)
 
 
 def elsewhere(settings: Settings) -> bool:
