@@ -104,7 +104,7 @@ class AsOf:
         """A new version, and the rows that it corrects."""
         at = START + timedelta(seconds=change.at)
         data = {"name": None, "age": change.age, "updated_at": at.isoformat(), "_lsn": change.number, "_deleted": False}
-        return self._step(change.user, Event(at, f"{change.number:020}", "users", data, is_change=True))
+        return self._step(change.user, Event(at, change.user, "users", data, f"{change.number:020}"))
 
     def view(self, view: View) -> dict[int, int | None]:
         """The age as of the event's time."""

@@ -10,8 +10,9 @@ import hashlib
 import json
 import os
 import tempfile
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +41,8 @@ _MARTS = (
 )
 # The platform's macros and profile.
 _PLATFORM = resource("dbt")
+# dbt reads some options from the environment, which all threads of the process share.
+_ENVIRONMENT = threading.Lock()
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -135,22 +138,32 @@ def _dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
     """Make dbt's session method find this session: it asks for the active or default one of the process."""
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    before = dict(os.environ)
-    os.environ |= {
+    variables = {
         "SPARK_REMOTE": settings.spark_remote,
         "LOCKSTEP_LAKE": settings.lake,
         "LOCKSTEP_DBT": str(_PLATFORM),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
-    ConnectSession._set_default_and_active_session(cast("ConnectSession", spark))
-    with warnings.catch_warnings():
+    with environment(variables), warnings.catch_warnings():
+        ConnectSession._set_default_and_active_session(cast("ConnectSession", spark))
         # The session method asks for Hive support, a setting of the server that a client cannot change.
         warnings.filterwarnings("ignore", message=".*spark.sql.catalogImplementation.*")
+        yield
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set these variables of the process until the block ends. One thread at a time; other variables are left alone."""
+    with _ENVIRONMENT:
+        before = {name: os.environ.get(name) for name in variables}
+        os.environ |= variables
         try:
             yield
         finally:
-            os.environ.clear()
-            os.environ |= before
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
 
 
 def _manifest(settings: "Settings", digest: str) -> "Manifest":

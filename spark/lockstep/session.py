@@ -1,9 +1,10 @@
-"""Thin clients of the one warm Spark Connect server."""
+"""Sessions on the Spark Connect server, which runs all the time."""
 
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,28 +13,45 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
-def open_session(remote: str) -> Any:
-    """Open a session on the server, which whoever opened it stops: the garbage collector does not."""
-    from pyspark.sql import SparkSession
-    from pyspark.sql.connect.session import SparkSession as ConnectSession
+@cache
+def _session_type() -> Any:
+    from pyspark.sql.connect.session import SparkSession
 
-    # It closes the client, whenever the garbage collector comes by, and there waits for threads that wait for a lock of the very
-    # call that was interrupted: a process that never ends.
-    setattr(ConnectSession, "__del__", lambda _: None)  # noqa: B010
-    return SparkSession.builder.remote(remote).create()
+    class Session(SparkSession):
+        """PySpark's session without its ``__del__`` (``pyspark.sql.connect.session.SparkSession``, seen in pyspark 4.1.1).
+
+        There ``__del__`` closes the client, and waits for the client's threads. The garbage collector may run it in the middle
+        of a call, which holds the lock that those threads wait for: then the process never ends.
+        """
+
+        def __del__(self) -> None:
+            """Whoever opened the session stops it."""
+
+    return Session
+
+
+def open_session(remote: str) -> Any:
+    """Open a session on the server (``sc://host:port/;options``). Whoever opens it must stop it."""
+    from pyspark.sql.connect.session import SparkSession
+
+    # As PySpark's builder does, which cannot be told to make another class: its functions ask for it.
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    session = _session_type()(connection=remote)
+    SparkSession._set_default_and_active_session(session)
+    return session
 
 
 @contextmanager
 def connect(settings: "Settings", name: str, session_id: str | None = None) -> "Iterator[SparkSession]":
     """Open a session of its own on the server, in UTC, and close it at the end.
 
-    A session carries the transaction id of the MERGE that it runs, so it belongs to one writer and one thread.
+    The transaction id of a MERGE is a setting of the session that runs it, so a session belongs to one writer and one thread.
 
     Args:
         name: the user that the server's UI shows, such as ``ingest``.
         session_id: a fixed UUID, for a client that wants to find its session again; such a session is left open.
     """
-    # Timestamps are collected as naive local times: here, local is UTC.
+    # PySpark collects timestamps as naive local times: so local time must be UTC.
     os.environ["TZ"] = "UTC"
     time.tzset()
     remote = f"{settings.spark_remote}/;user_id={name}"

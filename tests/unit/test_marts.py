@@ -1,5 +1,6 @@
 """The marts' interval is of whole days in UTC, and the dbt project is known by a digest."""
 
+import os
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -23,6 +24,17 @@ def test_days_are_days_in_utc_wherever_the_caller_is() -> None:
     assert marts.whole_days(DAY.astimezone(here), NEXT.astimezone(here)) == ("2026-11-20", "2026-11-21")
     with pytest.raises(ValueError, match="whole days in UTC"):
         marts.whole_days(datetime(2026, 11, 20, tzinfo=here), datetime(2026, 11, 21, tzinfo=here))
+
+
+def test_dbts_variables_are_taken_back_and_those_of_other_threads_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_TEST_WAS", "before")
+    monkeypatch.setenv("LOCKSTEP_TEST_OTHER", "before")
+    with marts.environment({"LOCKSTEP_TEST_WAS": "dbt", "LOCKSTEP_TEST_NEW": "dbt"}):
+        assert (os.environ["LOCKSTEP_TEST_WAS"], os.environ["LOCKSTEP_TEST_NEW"]) == ("dbt", "dbt")
+        os.environ["LOCKSTEP_TEST_OTHER"] = "by another thread"
+    assert os.environ["LOCKSTEP_TEST_WAS"] == "before"
+    assert "LOCKSTEP_TEST_NEW" not in os.environ
+    assert os.environ["LOCKSTEP_TEST_OTHER"] == "by another thread"
 
 
 def test_the_digest_changes_with_a_model_and_with_the_lake(tmp_path: Path) -> None:

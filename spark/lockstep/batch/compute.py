@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
 from lockstep.definition.events import event, events
-from lockstep.definition.keyed import advance, final
+from lockstep.definition.keyed import advance, final, in_log_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,11 +56,12 @@ def _windowed(
 def _keyed(
     view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime, only: "DataFrame | None"
 ) -> "DataFrame":
-    rows = events(view, silver).where(F.col("_change") | (F.col("_time") < _micros(high)))
+    is_change = F.col("_position").isNotNull()
+    rows = events(view, silver).where(is_change | (F.col("_time") < _micros(high)))
     if only is not None:
         rows = rows.join(only, "_key", "left_semi")
     if view.lookback is not None:
-        rows = rows.where(F.col("_change") | (F.col("_time") >= _micros(low - view.lookback)))
+        rows = rows.where(is_change | (F.col("_time") >= _micros(low - view.lookback)))
     spark = rows.sparkSession
     columns = spark.createDataFrame([], ddl(view.output_columns)).schema
     return rows.groupBy("_key").applyInArrow(_machine(view, high, columns), columns)
@@ -75,8 +76,8 @@ def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table]
         import pyarrow as pa
 
         found = [event(row) for row in rows.to_pylist()]
-        changes = sorted((e for e in found if e.is_change), key=lambda e: e.id)
-        _, out = advance(view, None, [*changes, *sorted(e for e in found if not e.is_change)], until)
+        in_order = [*in_log_order(found), *sorted(e for e in found if not e.is_change)]
+        _, out = advance(view, None, in_order, until)
         return pa.Table.from_pylist(final(view, out), schema=schema)
 
     return run

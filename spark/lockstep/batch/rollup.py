@@ -128,7 +128,7 @@ def _take(settings: "Settings", view: View, done: ledger.Entry | None) -> list[I
         source = ledger.latest(settings, Tables.of(CONTRACTS[stream]).log)
         if source is None:
             return None
-        taken.append(Intake(stream, source, tuple(ledger.untaken(settings, source, done, 1 << 62))))
+        taken.append(Intake(stream, source, tuple(ledger.pending(settings, source, done, 1 << 62))))
     return taken
 
 

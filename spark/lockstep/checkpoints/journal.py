@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from lockstep.live.generations import Generation
     from lockstep.settings import Settings
 
-SCHEMA = """
-SELECT pg_advisory_xact_lock(hashtextextended('checkpoint_files', 0));
-CREATE TABLE IF NOT EXISTS checkpoint_files (
-    query       text NOT NULL,
-    generation  integer NOT NULL,
-    path        text NOT NULL,
-    size        bigint NOT NULL,
-    sha256      text NOT NULL,
-    body        bytea,
-    PRIMARY KEY (query, generation, path)
-)
-"""
 _KEPT_WHOLE = 64 << 10
 
 
@@ -53,7 +41,6 @@ class FileDigest:
 def known(settings: "Settings", generation: "Generation") -> dict[str, FileDigest]:
     """What the journal has of a generation's checkpoint, by path."""
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute(
             "SELECT path, size, sha256, body FROM checkpoint_files WHERE query = %s AND generation = %s",
             (generation.query, generation.number),
@@ -91,7 +78,6 @@ def update(settings: "Settings", generation: "Generation", seen: Mapping[str, Fi
 def forget_before(settings: "Settings", generation: "Generation") -> None:
     """Forget the files of the query's earlier generations, which nobody resumes any more."""
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute(
             "DELETE FROM checkpoint_files WHERE query = %s AND generation < %s", (generation.query, generation.number)
         )
@@ -104,7 +90,6 @@ def _write(settings: "Settings", generation: "Generation", new: Mapping[str, Fil
     key = (generation.query, generation.number)
     rows = [(*key, path, one.size, one.sha256, one.body) for path, one in new.items()]
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         if rows:
             execute_values(
                 cursor,

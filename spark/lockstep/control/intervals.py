@@ -20,20 +20,8 @@ if TYPE_CHECKING:
 
 Span = tuple[datetime, datetime]
 ALWAYS: Span = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC))
-_SCHEMA = """
-SELECT pg_advisory_xact_lock(hashtextextended('interval_locks', 0));
-CREATE TABLE IF NOT EXISTS interval_locks (
-    holder         text NOT NULL,
-    kind           text NOT NULL,
-    table_name     text NOT NULL,
-    low            timestamptz NOT NULL,
-    high           timestamptz NOT NULL,
-    since          timestamptz NOT NULL DEFAULT now(),
-    backend        int,
-    backend_start  timestamptz,
-    PRIMARY KEY (holder, table_name)
-)
-"""
+# One claim at a time: two could both find an interval free, and both take it. Readers are not kept out.
+_ONE_AT_A_TIME = "LOCK TABLE interval_locks IN EXCLUSIVE MODE"
 _DEAD = """
 DELETE FROM interval_locks l WHERE backend IS NOT NULL
 AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE (a.pid, a.backend_start) = (l.backend, l.backend_start))
@@ -74,7 +62,6 @@ def claim(settings: "Settings", replay: str, spans: Mapping[str, Span]) -> None:
 def release(settings: "Settings", replay: str) -> None:
     """Let go of all that the replay holds."""
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(_SCHEMA)
         cursor.execute("DELETE FROM interval_locks WHERE holder = %s", (replay,))
 
 
@@ -97,7 +84,6 @@ def backfilling(settings: "Settings", holder: str, spans: Mapping[str, Span]) ->
 def holders(settings: "Settings") -> list[dict[str, Any]]:
     """Who holds what: ``holder``, ``kind``, ``table_name``, ``low``, ``high`` and ``since``, oldest first."""
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(_SCHEMA)
         cursor.execute(_DEAD)
         cursor.execute(
             "SELECT holder, kind, table_name, low, high, since FROM interval_locks ORDER BY since, table_name"
@@ -109,7 +95,7 @@ def holders(settings: "Settings") -> list[dict[str, Any]]:
 def _take(connection: "Connection", holder: str, kind: str, spans: Mapping[str, Span]) -> None:
     connection.autocommit = False
     with connection, connection.cursor() as cursor:
-        cursor.execute(_SCHEMA)
+        cursor.execute(_ONE_AT_A_TIME)
         cursor.execute(_DEAD)
         for table, (low, high) in sorted(spans.items()):
             cursor.execute(_OVERLAP, (table, holder, high, low, kind))

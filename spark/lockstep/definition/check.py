@@ -99,6 +99,8 @@ def _keyed(view: Keyed) -> Iterator[str]:
 
 
 def _input(one: Input) -> Iterator[str]:
+    if bool(one.key) == bool(one.keys):
+        yield f"it is not clear which machines get a row of {one.stream}: set either key or keys of its input"
     contract = CONTRACTS.get(one.stream)
     if contract is None:
         return

@@ -21,7 +21,7 @@ COLUMNS = {
     "_time": "BIGINT",
     "_id": "STRING",
     "_stream": "STRING",
-    "_change": "BOOLEAN",
+    "_position": "STRING",
     "_data": "STRING",
 }
 # Nothing is left out and no microsecond is lost, so that equal rows, and only those, are equal as text.
@@ -48,9 +48,9 @@ def _of_input(view: Keyed, one: Input, rows: "DataFrame") -> "DataFrame":
         # Outer, though there are no empty ones: the optimiser would put a filter for them below the watermark.
         F.explode_outer("_keys").alias("_key"),
         F.unix_micros(F.expr(one.time)).alias("_time"),
-        _id(one).alias("_id"),
+        F.concat_ws("/", *(F.col(name).cast("string") for name in CONTRACTS[one.stream].unique_id)).alias("_id"),
         F.lit(one.stream).alias("_stream"),
-        F.lit(one.is_table).alias("_change"),
+        _position(one).alias("_position"),
         F.to_json(F.struct(*one.columns, *extra), EXACT_JSON).alias("_data"),
         "_arrival",
     )
@@ -81,19 +81,17 @@ def _filed(one: Input, changes: "DataFrame") -> "DataFrame":
 
 def _keys(one: Input) -> "Column":
     """The machines of a row, each once: none where it does not matter."""
-    key = one.key.removeprefix("explode(").removesuffix(")") if one.key.startswith("explode(") else f"array({one.key})"
-    return F.expr(f"IF({one.where}, filter(array_distinct({key}), k -> k IS NOT NULL), array())")
+    return F.expr(f"IF({one.where}, filter(array_distinct({one.machines}), k -> k IS NOT NULL), array())")
 
 
-def _id(one: Input) -> "Column":
-    unique = F.concat_ws("/", *(F.col(name).cast("string") for name in CONTRACTS[one.stream].unique_id))
+def _position(one: Input) -> "Column":
     if not one.is_table:
-        return unique
-    order = F.concat_ws("/", *(F.lpad(F.col(c).cast("string"), 20, "0") for c in ("_commit_lsn", "_lsn")))
-    return F.concat_ws("|", order, unique)
+        return F.lit(None).cast("string")
+    # A LSN has at most 20 digits: with zeros before them, the texts sort as the numbers do.
+    return F.concat_ws("/", *(F.lpad(F.col(c).cast("string"), 20, "0") for c in ("_commit_lsn", "_lsn")))
 
 
 def event(row: "Mapping[str, Any]") -> Event:
     """One event out of a row of :data:`COLUMNS`."""
     time = _EPOCH + timedelta(microseconds=row["_time"])
-    return Event(time, row["_id"], row["_stream"], states.loads(row["_data"]), row["_change"])
+    return Event(time, row["_id"], row["_stream"], states.loads(row["_data"]), row["_position"])

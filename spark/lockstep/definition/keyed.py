@@ -25,19 +25,23 @@ class Event:
 
     Args:
         time: when it happened (UTC, aware).
-        id: its unique id, which orders what happened at one instant; for changes ``<place in the source's log>|<id of the
-            row>``.
+        id: its unique id, which orders events of one instant; of a change, the unique id of its row.
         stream: the contract's name.
         data: the columns that the input declares, as JSON has them: numbers with a fraction are ``Decimal``, timestamps ISO
             strings. Changes also have ``_deleted``.
-        is_change: whether it is a change of a table.
+        position: of a change, where it stands in the source's log, as text that sorts in the log's order; None for an event.
     """
 
     time: datetime
     id: str
     stream: str
     data: Mapping[str, Any] = field(compare=False)
-    is_change: bool = field(default=False, compare=False)
+    position: str | None = field(default=None, compare=False)
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it is a change of a table."""
+        return self.position is not None
 
 
 @dataclass(frozen=True)
@@ -46,19 +50,26 @@ class Input:
 
     Args:
         stream: the contract's name.
-        key: SQL expression (STRING) for the machine that gets the row; ``explode(...)`` sends it to several.
+        key: SQL expression (STRING) for the machine that gets the row.
         columns: what the machine sees of a row.
         time: when it happened: a column or SQL expression (TIMESTAMP).
         where: SQL predicate for the rows that matter.
+        keys: in the place of ``key``, SQL expression (ARRAY<STRING>) for all the machines that get the row.
 
     An update of a table that moves a row to another key is a delete (``_deleted``, with the row as it was) at the old one.
     """
 
     stream: str
-    key: str
-    columns: tuple[str, ...]
+    key: str = ""
+    columns: tuple[str, ...] = ()
     time: str = "event_time"
     where: str = "true"
+    keys: str = ""
+
+    @property
+    def machines(self) -> str:
+        """SQL expression (ARRAY<STRING>) for the machines that get the row."""
+        return self.keys or f"array({self.key})"
 
     @property
     def is_table(self) -> bool:
@@ -149,6 +160,11 @@ class Keyed(Definition):
 
     def touched_by(self, first: datetime, last: datetime) -> Interval:
         return first, END if self.lookback is None else last + self.lookback + MICROSECOND
+
+
+def in_log_order(events: Iterable[Event]) -> list[Event]:
+    """The changes among the events, in the order of the source's log."""
+    return sorted((e for e in events if e.is_change), key=lambda e: (e.position, e.id))
 
 
 def advance(view: Keyed, state: State, events: Iterable[Event], until: datetime | None) -> tuple[State, list[Row]]:

@@ -1,20 +1,19 @@
 """The ledger: which offsets each commit of a table took, and the proof that none is missing. The idea of the project."""
 
+from lockstep.ledger.chain import check_tip, problems
 from lockstep.ledger.entries import (
     HOUSEKEEPING,
     Entry,
     add,
     by_this_code,
-    check_tip,
     committed,
     entries,
     entry,
     latest,
     origin,
-    problems,
+    pending,
     record,
     txn,
-    untaken,
     untouched,
 )
 
@@ -29,9 +28,9 @@ __all__ = [
     "entry",
     "latest",
     "origin",
+    "pending",
     "problems",
     "record",
     "txn",
-    "untaken",
     "untouched",
 ]

@@ -1,13 +1,12 @@
-"""Copy every ledger into ``ops.ledger``, because a Delta log is cleaned up one day."""
+"""Copy every ledger into ``ops.ledger``, because Delta deletes old commits from its log."""
 
 import itertools
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lockstep import lake, ledger
-from lockstep.definition.columns import ddl
+from lockstep import ledger
+from lockstep.ledger.ops_table import OpsTable
 from lockstep.ledger.ranges import Range
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-TABLE = "ops.ledger"
 COLUMNS = {
     "table": "STRING",
     "seq": "BIGINT",
@@ -31,29 +29,26 @@ COLUMNS = {
     "end": "BIGINT",
     "committed_at": "TIMESTAMP",
 }
+TABLE = OpsTable("ops.ledger", COLUMNS, "archive")
 
 
 def archive(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> int:
     """Append the entries that are not archived yet, one row per entry and partition, in one commit.
 
     Returns:
-        How many rows were added.
+        The number of rows added.
     """
-    before: Mapping[str, Any] = next(
-        (c.record for c in lake.commits(settings, TABLE) if "archived" in c.record), {"seq": 0, "archived": {}}
-    )
-    done: dict[str, int] = dict(before["archived"])
-    rows = []
-    for table in tables:
-        new = _newer(settings, table, done.get(table, 0))
-        rows += [_row(entry, r) for entry in new for r in entry.ranges]
-        if new:
-            done[table] = new[0].seq
-    if not rows:
-        return 0
-    lake.create(spark, settings, TABLE, COLUMNS)
-    record = {"writer": "archive", "seq": before["seq"] + 1, "run_id": run_id, "archived": done}
-    lake.append(spark.createDataFrame(rows, ddl(COLUMNS)), settings, TABLE, ledger.txn(TABLE, record), record)
+    with TABLE.writing(spark, settings, run_id) as commit:
+        # By table, the newest entry that is archived.
+        archived: dict[str, int] = dict(commit.newest.get("archived", {}))
+        rows = []
+        for table in tables:
+            new = _newer(settings, table, archived.get(table, 0))
+            rows += [_row(entry, r) for entry in new for r in entry.ranges]
+            if new:
+                archived[table] = new[0].seq
+        if rows:
+            commit.append(rows, {"run_id": run_id, "archived": archived})
     return len(rows)
 
 
@@ -63,5 +58,5 @@ def _newer(settings: "Settings", table: str, seq: int) -> list[ledger.Entry]:
 
 def _row(entry: ledger.Entry, r: Range) -> tuple[object, ...]:
     committed_at = datetime.fromtimestamp(entry.committed_at / 1000, UTC)
-    what = (entry.table, entry.seq, entry.version, entry.run_id, entry.code_version, entry.rows)
-    return (*what, json.dumps(entry.counts), r.topic, r.topic_id, r.partition, r.start, r.end, committed_at)
+    origin = (entry.table, entry.seq, entry.version, entry.run_id, entry.code_version, entry.rows)
+    return (*origin, json.dumps(entry.counts), r.topic, r.topic_id, r.partition, r.start, r.end, committed_at)

@@ -13,19 +13,6 @@ if TYPE_CHECKING:
 
     from lockstep.ledger.ranges import Range
 
-# Under a lock, because two that create the same table at once do collide, IF NOT EXISTS or not; one statement list is one
-# transaction, which lets go of the lock.
-SCHEMA = """
-SELECT pg_advisory_xact_lock(hashtextextended('ledger_heads', 0));
-CREATE TABLE IF NOT EXISTS ledger_heads (
-    table_name  text PRIMARY KEY,
-    version     bigint NOT NULL,
-    seq         bigint NOT NULL,
-    ranges      jsonb NOT NULL,
-    checked_at  timestamptz NOT NULL DEFAULT now()
-)
-"""
-
 
 @dataclass(frozen=True)
 class Head:
@@ -39,7 +26,6 @@ class Head:
 def head(connection: "Connection", table: str) -> Head | None:
     """The ledger's head as last written, or None for a table that never had a commit."""
     with connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute("SELECT version, seq, ranges FROM ledger_heads WHERE table_name = %s", (table,))
         row = cursor.fetchone()
     return Head(row[0], row[1], tuple(row[2])) if row else None

@@ -23,15 +23,6 @@ from lockstep.control.database import control
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
-SCHEMA = """
-SELECT pg_advisory_xact_lock(hashtextextended('log_digests', 0));
-CREATE TABLE IF NOT EXISTS log_digests (
-    table_name  text NOT NULL,
-    version     bigint NOT NULL,
-    sha256      text NOT NULL,
-    PRIMARY KEY (table_name, version)
-)
-"""
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\..+)?\.parquet")
 
@@ -60,7 +51,6 @@ def record_digests(settings: "Settings", table: str) -> int:
     rows = [(table, version, hashlib.sha256(text).hexdigest()) for version, text in new.items()]
     oldest = files.versions[0] if files.versions else 0
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         if rows:
             execute_values(cursor, "INSERT INTO log_digests VALUES %s ON CONFLICT DO NOTHING", rows)
         # Delta has cleaned up what is older.
@@ -94,7 +84,6 @@ class _Files:
 
 def _digests(settings: "Settings", table: str) -> dict[int, str]:
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute("SELECT version, sha256 FROM log_digests WHERE table_name = %s", (table,))
         return dict(cursor.fetchall())
 

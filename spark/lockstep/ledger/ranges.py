@@ -16,8 +16,8 @@ class Range:
     """Offsets ``[start, end)`` of one partition.
 
     Args:
-        idle_at: milliseconds since the epoch (UTC) at which the partition was found drained up to ``end``; only set where
-            the broker stamps the records (``LogAppendTime``), because only then nothing older can follow.
+        idle_at: milliseconds since the epoch (UTC) at which the partition had no record after ``end``. Only set where the
+            broker sets the timestamps (``LogAppendTime``): elsewhere, an older record may follow.
     """
 
     topic: str
@@ -41,7 +41,11 @@ class Range:
 
 @dataclass(frozen=True)
 class TopicOffsets:
-    """What the log of one topic holds now: per partition, its first offset and its last stable offset."""
+    """What one topic holds now: per partition, its first offset and its last stable offset.
+
+    Args:
+        checked_at: when the broker was asked (milliseconds, UTC).
+    """
 
     topic: str
     topic_id: str
@@ -60,55 +64,55 @@ def ends(ranges: Iterable[Range]) -> dict[int, int]:
     return {r.partition: r.end for r in ranges}
 
 
-def plan(previous: Iterable[Range], bounds: TopicOffsets, max_offsets: int) -> list[Range]:
+def plan(previous: Iterable[Range], log: TopicOffsets, max_offsets: int) -> list[Range]:
     """Plan the next micro-batch: from where the previous one ended, at most ``max_offsets`` offsets in all.
 
-    Partitions that the ledger has not seen start at their first offset. A backlog is shared out among the partitions in
-    proportion to what each still holds, so that none starves and event time stays level.
+    Partitions that the ledger has not seen start at their first offset. The offsets are shared among the partitions in
+    proportion to the backlog of each, so that no partition starves and all come to about the same event time.
 
     Raises:
         TopicRecreated: the topic's id differs from the ledger's.
         DataLoss: retention, truncation or a removed partition took offsets that were not read yet.
     """
     before = {r.partition: r for r in previous}
-    _check(before, bounds)
-    starts = {p: before[p].end if p in before else first for p, (first, _) in bounds.partitions.items()}
-    backlog = {p: last - starts[p] for p, (_, last) in bounds.partitions.items()}
+    _check(before, log)
+    starts = {p: before[p].end if p in before else first for p, (first, _) in log.partitions.items()}
+    backlog = {p: last - starts[p] for p, (_, last) in log.partitions.items()}
     share = _shares(backlog, max_offsets)
     return [
         Range(
-            topic=bounds.topic,
-            topic_id=bounds.topic_id,
+            topic=log.topic,
+            topic_id=log.topic_id,
             partition=p,
             start=starts[p],
             end=starts[p] + share[p],
-            idle_at=bounds.checked_at if bounds.log_append_time and share[p] == backlog[p] else None,
+            idle_at=log.checked_at if log.log_append_time and share[p] == backlog[p] else None,
         )
-        for p in sorted(bounds.partitions)
+        for p in sorted(log.partitions)
     ]
 
 
-def _check(before: Mapping[int, Range], bounds: TopicOffsets) -> None:
-    for p, done in before.items():
-        where = f"{bounds.topic}-{p}"
-        if done.topic_id != bounds.topic_id:
+def _check(before: Mapping[int, Range], log: TopicOffsets) -> None:
+    for p, r in before.items():
+        where = f"{log.topic}-{p}"
+        if r.topic_id != log.topic_id:
             raise TopicRecreated(
-                f"{where}: the ledger ends at offset {done.end} of topic id {done.topic_id}, but the broker's topic has id "
-                f"{bounds.topic_id}: it was deleted and created again. Its offsets start anew, so it is another stream: "
+                f"{where}: the ledger ends at offset {r.end} of topic id {r.topic_id}, but the broker's topic has id "
+                f"{log.topic_id}: it was deleted and created again. Its offsets begin at 0 again, so it is another stream: "
                 "give it a contract of its own."
             )
-        if p not in bounds.partitions:
-            raise DataLoss(f"{where}: the ledger ends at offset {done.end}, but the broker has no such partition.")
-        first, last = bounds.partitions[p]
-        if first > done.end:
+        if p not in log.partitions:
+            raise DataLoss(f"{where}: the ledger ends at offset {r.end}, but the broker has no such partition.")
+        first, last = log.partitions[p]
+        if first > r.end:
             raise DataLoss(
-                f"{where}: offsets [{done.end}, {first}) are gone from the log before they were read. "
-                "Raise the topic's retention; `lockstep ledger accept-gap` signs the gap, and is the only way past it."
+                f"{where}: offsets [{r.end}, {first}) are gone from the log before they were read. "
+                "Raise the topic's retention. `lockstep ledger accept-gap` accepts the gap, which is the only way past it."
             )
-        if last < done.end:
+        if last < r.end:
             raise DataLoss(
-                f"{where}: the ledger ends at offset {done.end}, but the log ends at {last}: the broker lost "
-                f"offsets [{last}, {done.end}), which bronze has. Restore the broker before anything is produced."
+                f"{where}: the ledger ends at offset {r.end}, but the log ends at {last}: the broker lost "
+                f"offsets [{last}, {r.end}), which bronze has. Restore the broker before anything is produced."
             )
 
 
@@ -124,26 +128,26 @@ def _shares(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
     return shares
 
 
-def gaps(previous: Iterable[Range], bounds: TopicOffsets) -> list[Range]:
-    """The ranges that are gone from the log before they were read, with an empty range for every partition that is whole.
+def gaps(previous: Iterable[Range], log: TopicOffsets) -> list[Range]:
+    """The ranges that are gone from the log before they were read; an empty range for each partition that misses nothing.
 
     Raises:
-        TopicRecreated, DataLoss: what is missing is not the log's beginning, and cannot be gone past.
+        TopicRecreated, DataLoss: what is missing is not the beginning of the log, so nobody can accept it.
     """
-    done = {r.partition: r for r in previous}
-    lost = {p: max(r.end, bounds.partitions.get(p, (r.end, r.end))[0]) for p, r in done.items()}
-    skipped = [Range(r.topic, r.topic_id, p, r.end, lost[p]) for p, r in sorted(done.items())]
-    _check({r.partition: r for r in skipped}, bounds)
+    before = {r.partition: r for r in previous}
+    first = {p: max(r.end, log.partitions.get(p, (r.end, r.end))[0]) for p, r in before.items()}
+    skipped = [Range(r.topic, r.topic_id, p, r.end, first[p]) for p, r in sorted(before.items())]
+    _check({r.partition: r for r in skipped}, log)
     return skipped
 
 
-def after(
+def plan_downstream(
     previous: Iterable[Range], source: Iterable[Range], origin: Mapping[int, int], max_offsets: int
 ) -> list[Range]:
-    """Plan what a downstream table has yet to take from its source: from ``previous``'s ends to ``source``'s ends.
+    """Plan what a downstream table takes from its source: from the ends of ``previous`` to the ends of ``source``.
 
     Args:
-        origin: per partition, the first offset of the source's own ledger; where a new partition starts.
+        origin: per partition, the first offset of the source's own ledger. There a partition starts that is new to the table.
     """
     source = list(source)
     if not source:

@@ -17,27 +17,6 @@ if TYPE_CHECKING:
     from lockstep.definition import View
     from lockstep.settings import Settings
 
-SCHEMA = """
-SELECT pg_advisory_xact_lock(hashtextextended('live_generations', 0));
-CREATE TABLE IF NOT EXISTS live_generations (
-    query          text NOT NULL,
-    generation     integer NOT NULL,
-    why            text NOT NULL,
-    started_by     text NOT NULL,
-    starts         jsonb NOT NULL,
-    since          timestamptz,
-    savepoint      text,
-    run_id         text,
-    begun_at       timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (query, generation),
-    UNIQUE (query, run_id)
-);
-CREATE TABLE IF NOT EXISTS live_definitions (
-    query        text PRIMARY KEY,
-    generation   integer NOT NULL,
-    fingerprint  text NOT NULL
-)
-"""
 
 
 @dataclass(frozen=True)
@@ -94,7 +73,6 @@ def get(settings: "Settings", query: str) -> Generation:
 def all_current(settings: "Settings") -> dict[str, Generation]:
     """The generation of each query that is past its first, by name."""
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute(
             "SELECT DISTINCT ON (query) query, generation, why, started_by, starts, since, savepoint, begun_at "
             "FROM live_generations ORDER BY query, generation DESC"
@@ -118,7 +96,6 @@ def advance(
         run_id: of the task that asks; when it is run again, it begins no other.
     """
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute(
             "INSERT INTO live_generations (query, generation, why, started_by, starts, since, savepoint, run_id) "
             "SELECT %(query)s, before.last + 1, %(why)s, %(by)s, %(starts)s, %(since)s, %(savepoint)s, %(run_id)s FROM "
@@ -140,7 +117,6 @@ def advance(
 def definition(settings: "Settings", generation: Generation) -> str | None:
     """The fingerprint of the definition with which the generation last started; None before its first start."""
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute(
             "SELECT fingerprint FROM live_definitions WHERE query = %s AND generation = %s",
             (generation.query, generation.number),
@@ -152,7 +128,6 @@ def definition(settings: "Settings", generation: Generation) -> str | None:
 def started(settings: "Settings", generation: Generation, fingerprint: str) -> None:
     """Write down with which definition the generation starts."""
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute(
             "INSERT INTO live_definitions (query, generation, fingerprint) VALUES (%s, %s, %s) ON CONFLICT (query) DO UPDATE "
             "SET generation = excluded.generation, fingerprint = excluded.fingerprint",

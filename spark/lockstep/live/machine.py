@@ -8,14 +8,14 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from lockstep.definition import states
-from lockstep.definition.events import event
-from lockstep.definition.keyed import Event, Keyed, advance
+from lockstep.definition.events import COLUMNS, event
+from lockstep.definition.keyed import Event, Keyed, advance, in_log_order
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_COLUMNS = ("_time", "_id", "_stream", "_change", "_data")
+_COLUMNS = tuple(name for name in COLUMNS if name != "_key")
 NEW: dict[str, Any] = {"state": None, "revision": 0, "seen": {}}
 
 
@@ -24,8 +24,9 @@ class Machine(StatefulProcessor):
 
     Changes of a table are taken as they come, unless a newer one of the same row was taken before.
 
-    Kept per key: ``pending``, the events that wait; ``machine``, a JSON object of the view's ``state``, the ``revision`` of its
-    last row, and the last change ``seen`` of each row of a table.
+    Kept per key: ``pending``, the events that wait, each a JSON object with the columns of
+    :data:`~lockstep.definition.events.COLUMNS`; ``machine``, a JSON object of the view's ``state``, the ``revision`` of its last
+    row, and in ``seen`` the position of the newest change of each row, by stream and id.
     """
 
     def __init__(self, view: Keyed) -> None:
@@ -37,14 +38,14 @@ class Machine(StatefulProcessor):
         self.kept = handle.getValueState("machine", "machine STRING")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: "TimerValues") -> Iterator[Row]:  # noqa: ARG002
-        found = [tuple(row[name] for name in _COLUMNS) for row in rows]
-        waiting = [one for one in found if not one[3]]
-        changes = [_event(one) for one in found if one[3]]
+        arrived = [{name: row[name] for name in _COLUMNS} for row in rows]
+        waiting = [row for row in arrived if row["_position"] is None]
+        changes = in_log_order(event(row) for row in arrived if row["_position"] is not None)
         if waiting:
-            self.pending.appendList([(states.dumps(one),) for one in waiting])
-            self._wake(_EPOCH + timedelta(microseconds=min(one[0] for one in waiting)))
+            self.pending.appendList([(states.dumps(row),) for row in waiting])
+            self._wake(_earliest(waiting))
         if changes:
-            yield from self._run(sorted(changes, key=lambda e: e.id), None)
+            yield from self._run(changes, None)
 
     def handleExpiredTimer(
         self,
@@ -53,13 +54,14 @@ class Machine(StatefulProcessor):
         expiredTimerInfo: "ExpiredTimerInfo",  # noqa: ARG002
     ) -> Iterator[Row]:
         until = _EPOCH + timedelta(milliseconds=timerValues.getCurrentWatermarkInMs()) - self.view.limit
-        waiting = [_event(states.loads(text)) for (text,) in self.pending.get()] if self.pending.exists() else []
-        due = sorted({(e.time, e.stream, e.id): e for e in waiting if e.time < until}.values())
-        later = [e for e in waiting if e.time >= until]
+        waiting = [states.loads(text) for (text,) in self.pending.get()] if self.pending.exists() else []
+        later = [row for row in waiting if _instant(row) >= until]
+        # An event that came twice is one.
+        due = sorted({(e.time, e.stream, e.id): e for e in map(event, waiting) if e.time < until}.values())
         if due:
-            self.pending.put([(states.dumps(_row(e)),) for e in later]) if later else self.pending.clear()
+            self.pending.put([(states.dumps(row),) for row in later]) if later else self.pending.clear()
         if later:
-            self._wake(min(e.time for e in later))
+            self._wake(_earliest(later))
         yield from self._run(due, until)
 
     def close(self) -> None:
@@ -87,20 +89,19 @@ class Machine(StatefulProcessor):
         self.handle.registerTimer(due + 1)
 
 
-def _unseen(seen: dict[str, str], found: list[Event]) -> Iterator[Event]:
+def _unseen(seen: dict[str, dict[str, str]], found: list[Event]) -> Iterator[Event]:
     for one in found:
-        if one.is_change:
-            order, _, row = one.id.partition("|")
-            if order <= seen.get(f"{one.stream}|{row}", ""):
+        if one.position is not None:
+            newest = seen.setdefault(one.stream, {})
+            if one.position <= newest.get(one.id, ""):
                 continue
-            seen[f"{one.stream}|{row}"] = order
+            newest[one.id] = one.position
         yield one
 
 
-def _event(columns: "tuple[Any, ...] | list[Any]") -> Event:
-    return event(dict(zip(_COLUMNS, columns, strict=True)))
+def _earliest(rows: list[dict[str, Any]]) -> datetime:
+    return min(_instant(row) for row in rows)
 
 
-def _row(one: Event) -> tuple[Any, ...]:
-    micros = (one.time - _EPOCH) // timedelta(microseconds=1)
-    return (micros, one.id, one.stream, one.is_change, states.dumps(one.data))
+def _instant(row: dict[str, Any]) -> datetime:
+    return _EPOCH + timedelta(microseconds=row["_time"])

@@ -162,7 +162,7 @@ def _touched(case: Case, view: Keyed) -> "DataFrame | None":
         return None
     new = events(view, {s: silver[s].where(f"NOT ({_below(s, case.seen.position)})") for s in view.streams})
     low, high = (int(moment.timestamp() * 1_000_000) for moment in (min(times), max(times)))
-    waited = events(view, silver).where(~F.col("_change") & (F.col("_time") >= low) & (F.col("_time") < high))
+    waited = events(view, silver).where(F.col("_position").isNull() & (F.col("_time") >= low) & (F.col("_time") < high))
     return new.select("_key").unionAll(waited.select("_key")).distinct()
 
 

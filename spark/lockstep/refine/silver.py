@@ -61,7 +61,7 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
     with lease(settings, tables.log, run_id):
         done = ledger.latest(settings, tables.log)
         source = ledger.latest(settings, tables.bronze)
-        ranges = _pinned(settings, tables, done.seq + 1 if done else 1) or ledger.untaken(
+        ranges = _pinned(settings, tables, done.seq + 1 if done else 1) or ledger.pending(
             settings, source, done, settings.max_offsets_per_run
         )
         if size(ranges) == 0:

@@ -6,11 +6,10 @@ leaves them held, whole and old, until the replay goes on.
 """
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lockstep import lake, ledger
-from lockstep.control.leases import lease
-from lockstep.definition.columns import ddl
+from lockstep import lake
+from lockstep.ledger.ops_table import OpsTable, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-TABLE = "ops.published"
 COLUMNS = {"table": "STRING", "version": "BIGINT", "held": "BOOLEAN", "by": "STRING", "at": "TIMESTAMP"}
+TABLE = OpsTable("ops.published", COLUMNS, "manifest")
 
 
 def published(settings: "Settings") -> dict[str, int]:
@@ -50,23 +49,16 @@ def publish(spark: "SparkSession", settings: "Settings", by: str, versions: "Map
 
 
 def _held(settings: "Settings") -> "dict[str, dict[str, int]]":
-    return dict(_newest(settings).get("held", {}))
-
-
-def _newest(settings: "Settings") -> "Mapping[str, Any]":
-    return next((c.record for c in lake.commits(settings, TABLE) if "held" in c.record), {})
+    return dict(TABLE.newest(settings).get("held", {}))
 
 
 def _switch(
     spark: "SparkSession", settings: "Settings", by: str, versions: "Mapping[str, int]", *, is_held: bool
 ) -> None:
-    if not lake.exists(settings, TABLE):
-        lake.create(spark, settings, TABLE, COLUMNS)
     now = datetime.now(UTC)
-    rows = [(table, version, is_held, by, now) for table, version in sorted(versions.items())]
-    with lease(settings, TABLE, by):
-        held = {other: tables for other, tables in _held(settings).items() if other != by}
+    rows: Rows = [(table, version, is_held, by, now) for table, version in sorted(versions.items())]
+    with TABLE.writing(spark, settings, by) as commit:
+        held = {other: tables for other, tables in commit.newest.get("held", {}).items() if other != by}
         if is_held:
             held[by] = dict(versions)
-        record = {"writer": "manifest", "seq": _newest(settings).get("seq", 0) + 1, "by": by, "held": held}
-        lake.append(spark.createDataFrame(rows, ddl(COLUMNS)), settings, TABLE, ledger.txn(TABLE, record), record)
+        commit.append(rows, {"by": by, "held": held})

@@ -7,22 +7,11 @@ from lockstep.control.database import control
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
-SCHEMA = """
-SELECT pg_advisory_xact_lock(hashtextextended('delivery_attempts', 0));
-CREATE TABLE IF NOT EXISTS delivery_attempts (
-    sink        text NOT NULL,
-    generation  integer NOT NULL,
-    batch_id    bigint NOT NULL,
-    tried_at    timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (sink, generation)
-)
-"""
 
 
 def first_attempt(settings: "Settings", sink: str, generation: int, batch_id: int) -> bool:
     """Write down that the batch is tried now; False when it, or a later one, was tried before."""
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute(
             "INSERT INTO delivery_attempts AS known (sink, generation, batch_id) VALUES (%s, %s, %s) "
             "ON CONFLICT (sink, generation) DO UPDATE SET batch_id = excluded.batch_id, tried_at = now() "

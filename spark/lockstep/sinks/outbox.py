@@ -14,20 +14,6 @@ from lockstep.sinks.sink import Message
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
 
-SCHEMA = """
-SELECT pg_advisory_xact_lock(hashtextextended('delivery_outbox', 0));
-CREATE TABLE IF NOT EXISTS delivery_outbox (
-    sink     text NOT NULL,
-    id       text NOT NULL,
-    place    bigint GENERATED ALWAYS AS IDENTITY,
-    body     text NOT NULL,
-    state    text NOT NULL DEFAULT 'waiting',
-    reason   text,
-    at       timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (sink, id)
-);
-CREATE INDEX IF NOT EXISTS delivery_outbox_waiting ON delivery_outbox (sink, place) WHERE state = 'waiting';
-"""
 REMEMBERED = "30 days"
 
 
@@ -41,9 +27,8 @@ class State(StrEnum):
 
 
 def prepare(connection: "Connection", sink: str) -> None:
-    """Make the table where it is missing, and forget what was sent long ago."""
+    """Forget what was sent long ago."""
     with connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute(
             "DELETE FROM delivery_outbox WHERE sink = %s AND state = 'sent' AND at < now() - %s::interval",
             (sink, REMEMBERED),
@@ -83,7 +68,6 @@ def mark(connection: "Connection", sink: str, ids: list[str], state: State, reas
 def counts(connection: "Connection") -> dict[str, dict[str, int]]:
     """By sink and state, how many alerts; a sink that never sent is not named."""
     with connection.cursor() as cursor:
-        cursor.execute(SCHEMA)
         cursor.execute("SELECT sink, state, count(*) FROM delivery_outbox GROUP BY sink, state ORDER BY sink, state")
         found: dict[str, dict[str, int]] = {}
         for sink, state, number in cursor.fetchall():

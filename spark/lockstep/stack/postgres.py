@@ -15,6 +15,7 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT, connection
 
+from lockstep.control import schema
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.errors import StackError, Unhealthy
@@ -171,6 +172,7 @@ def post_start(settings: Settings) -> None:
                 cursor.execute(sql.SQL("CREATE DATABASE {} STRATEGY wal_log").format(sql.Identifier(name)))
     with connected(settings, settings.package) as database, database.cursor() as cursor:
         cursor.execute(_SOURCE_SETUP.read_text())
+    schema.apply(settings)
 
 
 def external(settings: Settings) -> bool:

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep.definition.windowed import Windowed
+from lockstep.definition.windows import per_window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+MINUTE = timedelta(minutes=1)
+
+
 def transform(page_views: "DataFrame") -> "DataFrame":
     """Count the views of each page in each minute."""
-    per_minute = page_views.groupBy(F.window("event_time", "1 minute"), "page").agg(F.count("*").alias("views"))
-    return per_minute.select("window.start", "window.end", "page", "views").toDF(
-        "window_start", "window_end", "page", "views"
-    )
+    return per_window(page_views, MINUTE, MINUTE, ["page"], F.count("*").alias("views"))
 
 
 VIEW = Windowed(
@@ -31,7 +32,7 @@ VIEW = Windowed(
     },
     key=("window_start", "page"),
     event_time="event_time",
-    size=timedelta(minutes=1),
-    slide=timedelta(minutes=1),
+    size=MINUTE,
+    slide=MINUTE,
     allowed_lateness=timedelta(seconds=5),
 )

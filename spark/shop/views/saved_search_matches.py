@@ -56,8 +56,8 @@ VIEW = Keyed(
     inputs=(
         Input(
             "products",
-            f"explode({_WORDS.format('description')})",
-            ("product_id", "description", "price", "updated_at", "_lsn"),
+            keys=_WORDS.format("description"),
+            columns=("product_id", "description", "price", "updated_at", "_lsn"),
             time="_committed_at",
             where="updated_at IS NOT NULL AND description IS NOT NULL",
         ),

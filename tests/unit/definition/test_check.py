@@ -58,6 +58,11 @@ BAD = {
         replace(KEYED, inputs=(Input("payments", "country", ("cuntry",)),)),
         "payments has no column cuntry",
     ),
+    "no machine gets its rows": (replace(KEYED, inputs=(Input("payments"),)), "set either key or keys of its input"),
+    "two expressions say which machines get its rows": (
+        replace(KEYED, inputs=(Input("payments", "country", keys="array(country)"),)),
+        "set either key or keys of its input",
+    ),
     "a change without a time": (
         replace(KEYED, inputs=(Input("users", "user_id", ("name",)),)),
         "set the input's time to _committed_at",

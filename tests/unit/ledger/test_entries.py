@@ -1,85 +1,72 @@
 """The ledger, as it is read back from a Delta log."""
 
-import json
-from dataclasses import replace
-
 import pytest
+from tests.support.commits import commit_text, entry, ledger_record, ranges, statistics, write_commit
 
-from lockstep.errors import LedgerBroken
+from lockstep import ledger
+from lockstep.errors import LedgerBroken, Overtaken
 from lockstep.lake import parse_commit
-from lockstep.ledger.entries import Entry, check_tip, entry, problems, record
-from lockstep.ledger.heads import Head
 from lockstep.ledger.ranges import Range
+from lockstep.settings import Settings
+
+ORDERS = "bronze.orders"
 
 
-def an_entry(seq: int, start: int, end: int, rows: int | None = None) -> Entry:
-    held = Range("orders", "id-1", 0, start, end)
-    return Entry(
-        "bronze.orders", seq, seq, "run", "code", (held,), end - start if rows is None else rows, {}, {}, {}, 0
-    )
-
-
-CHAIN = [an_entry(1, 0, 10), an_entry(2, 10, 25), an_entry(3, 25, 25), an_entry(4, 25, 40)]
-
-
-def test_a_contiguous_chain_has_no_problems():
-    assert list(problems(CHAIN)) == []
-
-
-def test_holes_in_the_log_leave_fewer_rows_than_offsets_and_are_no_problem():
-    assert list(problems([an_entry(1, 0, 10, rows=7)])) == []
-
-
-@pytest.mark.parametrize(
-    ("broken", "says"),
-    [
-        ([CHAIN[0], CHAIN[2]], "follows entry 1"),
-        ([CHAIN[0], replace(CHAIN[3], seq=2)], r"misses offsets \[10, 25\)"),
-        ([CHAIN[0], an_entry(2, 8, 20)], r"repeats offsets \[8, 10\)"),
-        ([an_entry(1, 0, 10, rows=11)], "11 rows out of 10 offsets"),
-        ([CHAIN[0], replace(CHAIN[1], ranges=())], "orders-0 is missing"),
-    ],
-)
-def test_every_break_of_the_chain_is_named(broken, says):
-    with pytest.raises(AssertionError, match=says):
-        raise AssertionError(list(problems(broken)))
-
-
-def test_a_missing_newest_commit_is_found_against_the_head():
-    with pytest.raises(LedgerBroken, match=r"ends with entry 2 .* but entry 3 .* was committed"):
-        check_tip("bronze.orders", CHAIN[1], Head(3, 3, ()))
-    with pytest.raises(LedgerBroken, match="ends with nothing"):
-        check_tip("bronze.orders", None, Head(3, 3, ()))
-    check_tip("bronze.orders", CHAIN[2], Head(2, 2, ()))
-    check_tip("bronze.orders", CHAIN[2], None)
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(home=tmp_path)
 
 
 def test_a_commit_says_what_it_took_and_which_time_each_partition_reached():
-    ranges = [Range("orders", "id-1", 0, 0, 10), Range("orders", "id-1", 1, 5, 5, idle_at=77)]
-    stats = {
-        "numRecords": 10,
-        "minValues": {"partition": 0, "timestamp": "2026-11-20T08:00:00.000Z"},
-        "maxValues": {"partition": 0, "timestamp": "2026-11-20T08:26:00.500Z"},
-    }
-    log = "\n".join(
-        json.dumps(action)
-        for action in [
-            {
-                "commitInfo": {
-                    "timestamp": 9,
-                    "operation": "WRITE",
-                    "operationMetrics": {"numOutputRows": "10"},
-                    "userMetadata": json.dumps(record("ingest", an_entry(1, 0, 0), "run-1", ranges)),
-                }
-            },
-            {"add": {"path": "a.parquet", "stats": json.dumps(stats)}},
-        ]
-    )
-    read = entry(parse_commit("bronze.orders", 0, log))
-    assert (read.seq, read.run_id, read.rows, read.ranges) == (2, "run-1", 10, tuple(ranges))
+    taken = [Range("orders", "id-1", 0, 0, 10), Range("orders", "id-1", 1, 5, 5, idle_at=77)]
+    low = {"partition": 0, "timestamp": "2026-11-20T08:00:00.000Z"}
+    high = {"partition": 0, "timestamp": "2026-11-20T08:26:00.500Z"}
+    before = entry(ranges({0: (0, 0)}, "orders"), ORDERS)
+    text = commit_text(ledger.record("ingest", before, "run-1", taken), rows=10, files=[statistics(10, low, high)])
+    read = ledger.entry(parse_commit(ORDERS, 0, text))
+    assert (read.seq, read.run_id, read.rows, read.ranges) == (2, "run-1", 10, tuple(taken))
     assert read.reached == {0: 1795163160500, 1: 77}
 
 
 def test_a_commit_of_somebody_else_has_no_record():
-    text = json.dumps({"commitInfo": {"operation": "OPTIMIZE", "userMetadata": "by hand"}})
-    assert parse_commit("bronze.orders", 3, text).record == {}
+    assert parse_commit(ORDERS, 3, commit_text("by hand", operation="OPTIMIZE")).record == {}
+
+
+def test_sums_go_on_over_all_entries():
+    first = entry(ranges({0: (0, 10)}), counts={"silver": 9, "markers": 1}, totals={"silver": 9, "markers": 1})
+    record = ledger.record("refine", first, "run-2", ranges({0: (10, 14)}), counts={"silver": 3, "duplicates": 1})
+    read = ledger.entry(parse_commit("silver.page_views", 2, commit_text(record)))
+    assert read.totals == {"silver": 12, "markers": 1, "duplicates": 1}
+
+
+def test_an_entry_that_the_log_does_not_have_is_not_committed(settings):
+    record = ledger_record(ranges({0: (10, 20)}, "orders"), seq=2)
+    write_commit(settings, ORDERS, 0, ledger_record(ranges({0: (0, 10)}, "orders"), seq=1))
+    with pytest.raises(LedgerBroken, match="entry 2 was acknowledged, but its log ends with 1"):
+        ledger.committed(settings, ORDERS, record)
+    write_commit(settings, ORDERS, 1, ledger_record(ranges({0: (10, 17)}, "orders"), seq=2))
+    with pytest.raises(Overtaken, match="Run run-1 again"):
+        ledger.committed(settings, ORDERS, record)
+    write_commit(settings, ORDERS, 1, record)
+    assert ledger.committed(settings, ORDERS, record).version == 1
+
+
+def test_housekeeping_leaves_a_table_untouched_and_another_writer_does_not(settings):
+    write_commit(settings, ORDERS, 0, ledger_record(ranges({0: (0, 10)}, "orders")))
+    write_commit(settings, ORDERS, 1, operation="OPTIMIZE")
+    newest = ledger.latest(settings, ORDERS)
+    assert ledger.untouched(settings, newest)
+    assert ledger.by_this_code(settings, newest)
+    write_commit(settings, ORDERS, 2, operation="UPDATE")
+    assert not ledger.untouched(settings, newest)
+
+
+def test_a_partition_that_a_downstream_table_has_not_seen_starts_where_the_source_did(settings):
+    bronze, other = "bronze.page_views", {2: (5, 9)}
+    write_commit(settings, bronze, 0, ledger_record(ranges({0: (100, 110)}), seq=1))
+    write_commit(settings, bronze, 1, ledger_record(ranges({0: (110, 120), 1: (30, 40)}), seq=2))
+    source = ledger.latest(settings, bronze)
+    newest = entry([*ranges({0: (100, 115)}), *ranges(other, "orders")], "gold.x")
+    taken = [(r.partition, r.start, r.end) for r in ledger.pending(settings, source, newest, 1000)]
+    assert taken == [(0, 115, 120), (1, 30, 40)]
+    assert ledger.pending(settings, None, newest, 1000) == []

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
-from lockstep.ledger.ranges import Range, TopicOffsets, after, ends, gaps, plan, size, to_where
+from lockstep.ledger.ranges import Range, TopicOffsets, ends, gaps, plan, plan_downstream, size, to_where
 
 logs = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(0, 1000), st.integers(0, 5000)), min_size=1)
 
@@ -78,8 +78,8 @@ def test_a_partition_is_idle_only_where_the_broker_stamps_the_records():
 
 def test_a_downstream_table_starts_where_its_sources_ledger_started():
     source = [Range("orders", "id-1", 0, 900, 1000), Range("orders", "id-1", 1, 40, 50)]
-    assert ends(after([], source, {0: 500, 1: 40}, 10_000)) == {0: 1000, 1: 50}
-    assert [r.start for r in after([], source, {0: 500, 1: 40}, 10_000)] == [500, 40]
+    assert ends(plan_downstream([], source, {0: 500, 1: 40}, 10_000)) == {0: 1000, 1: 50}
+    assert [r.start for r in plan_downstream([], source, {0: 500, 1: 40}, 10_000)] == [500, 40]
 
 
 def test_a_predicate_selects_the_rows_of_the_ranges_and_nothing_else():

@@ -13,7 +13,7 @@ from tests.shop.oracles.record import Record, accepted, on_time, parsed
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Event, Keyed, states
-from lockstep.definition.keyed import advance, final
+from lockstep.definition.keyed import advance, final, in_log_order
 
 START = datetime(2026, 11, 10, 10, tzinfo=UTC)
 Keys = Callable[[str, dict[str, Any]], list[str]]
@@ -68,7 +68,7 @@ def fed(view: Keyed, keys: Keys, records: Mapping[str, list[Record]], tokenise: 
         for change in history(records[one.stream], contract.required):
             row = change.after or change.before or {}
             identity = "/".join(str(row[name]) for name in contract.unique_id)
-            place = f"{change.place[0]:020}/{change.place[1]:020}|{identity}"
+            position = f"{change.place[0]:020}/{change.place[1]:020}"
             now = keys(one.stream, row)
             images = [(now, row, change.after is None)]
             if change.after is not None and change.before is not None:
@@ -77,7 +77,7 @@ def fed(view: Keyed, keys: Keys, records: Mapping[str, list[Record]], tokenise: 
                 hidden = {name: tokenise(image.get(name)) for name in contract.pii}
                 full = image | hidden | {"_lsn": change.place[1], "_deleted": gone}
                 data = {name: full.get(name) for name in (*one.columns, "_deleted")}
-                event = Event(change.committed, place, one.stream, _plain(data), is_change=True)
+                event = Event(change.committed, identity, one.stream, _plain(data), position)
                 found += ((key, event) for key in targets)
     return found
 
@@ -93,8 +93,7 @@ def batch(view: Keyed, everything: Fed, until: datetime) -> list[dict[str, Any]]
     rows = []
     for key in sorted({key for key, _ in everything}):
         mine = [event for k, event in everything if k == key]
-        changes = sorted((e for e in mine if e.is_change), key=lambda e: e.id)
-        _, out = advance(view, None, [*changes, *sorted(e for e in mine if not e.is_change)], until)
+        _, out = advance(view, None, [*in_log_order(mine), *sorted(e for e in mine if not e.is_change)], until)
         rows += final(view, out)
     return rows
 
@@ -105,9 +104,9 @@ def live(view: Keyed, everything: Fed, until: datetime, dice: Random) -> list[di
     for key in sorted({key for key, _ in everything}):
         mine = [event for k, event in everything if k == key]
         events = sorted(e for e in mine if not e.is_change)
-        queues: dict[str, list[Event]] = {}
-        for event in sorted((e for e in mine if e.is_change), key=lambda e: e.id):
-            queues.setdefault(f"{event.stream}|{event.id.partition('|')[2]}", []).append(event)
+        queues: dict[tuple[str, str], list[Event]] = {}
+        for event in in_log_order(mine):
+            queues.setdefault((event.stream, event.id), []).append(event)
         cuts = sorted(dice.uniform(-1, (until - START).total_seconds()) for _ in range(4))
         state, out = None, []
         for low, high in itertools.pairwise([datetime.min.replace(tzinfo=UTC), *map(at, cuts), until]):
@@ -122,7 +121,7 @@ def live(view: Keyed, everything: Fed, until: datetime, dice: Random) -> list[di
     return rows
 
 
-def _some(queues: dict[str, list[Event]], dice: Random | None) -> list[Event]:
+def _some(queues: dict[tuple[str, str], list[Event]], dice: Random | None) -> list[Event]:
     """Changes off the heads of the queues, of rows in any order; without dice, all that are left."""
     taken = []
     while any(queues.values()) and (dice is None or dice.random() < 0.7):

@@ -9,7 +9,7 @@ from tests.shop.oracles import orders_with_customer as oracle
 from tests.shop.oracles.tokens import token
 from tests.shop.unit.views.machines import at, batch, changed, fed, live, table, without_at
 
-from lockstep.definition.keyed import advance
+from lockstep.definition.keyed import advance, in_log_order
 from lockstep.definition.registry import VIEWS
 
 VIEW = VIEWS["orders_with_customer"]
@@ -58,7 +58,7 @@ def test_orders_users():
         "users": [changed("users", 1, 0, None, user), changed("users", 3, 9, user, user | {"name": "Alice Smith"})],
         "orders": [changed("orders", 2, 5, None, order | {"amount": "100.000"})],
     }
-    changes = sorted((event for _, event in fed(VIEW, keys, records, str)), key=lambda e: e.id)
+    changes = in_log_order(event for _, event in fed(VIEW, keys, records, str))
     _, rows = advance(VIEW, None, changes, None)
     emitted = [(row["order_id"], row["name"], row["amount"]) for row in rows]
     assert emitted == [("1", "Alice", Decimal(100)), ("1", "Alice Smith", Decimal(100))]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.shop.oracles import low_stock_alerts, product_stock
 from tests.shop.unit.views.machines import at, batch, changed, fed, live, table, without_at
 
-from lockstep.definition.keyed import advance
+from lockstep.definition.keyed import advance, in_log_order
 from lockstep.definition.registry import VIEWS
 
 END = at(10_000)
@@ -53,7 +53,7 @@ def test_however_changes_interleave_the_rows_are_the_oracles(counts, lines, dice
 
 def rows(view, *records):
     by_stream = {name: [r for r in records if r.stream == name] for name in ("inventory", "order_lines")}
-    changes = sorted((event for _, event in fed(view, keys, by_stream, str)), key=lambda e: e.id)
+    changes = in_log_order(event for _, event in fed(view, keys, by_stream, str))
     return advance(view, None, changes, None)[1]
 
 
