@@ -115,9 +115,9 @@ def _attribute_to_position(comparison: Comparison, view: Keyed, differences: lis
     live = comparison.computed(keys, view, comparison.silver_of_live(), (BEGINNING, comparison.snapshot.until), touched)
 
     def explains(d: Difference) -> bool:
-        known = d.key in batch or d.key in live
+        computed = d.key in batch or d.key in live
         doubled = d.live.doubled or d.batch.doubled
-        return known and not doubled and d.live.row == live.get(d.key) and d.batch.row == batch.get(d.key)
+        return computed and not doubled and d.live.row == live.get(d.key) and d.batch.row == batch.get(d.key)
 
     return [replace(d, live=d.live.wrong(Cause.NOT_YET_SEEN)) if explains(d) else d for d in differences]
 

@@ -180,8 +180,8 @@ def _results(
     differs = unexplained
     if verdicts:
         rows = [(start, w.verdict.value, ", ".join(w.causes) or None) for start, w in verdicts.items()]
-        known = spark.createDataFrame(rows, "window_start TIMESTAMP, differs STRING, causes STRING")
-        windows = windows.join(F.broadcast(known), "window_start", "left")
+        attributed = spark.createDataFrame(rows, "window_start TIMESTAMP, differs STRING, causes STRING")
+        windows = windows.join(F.broadcast(attributed), "window_start", "left")
         # A window without a verdict has only keys beyond attribute.MAX_KEYS.
         differs, causes = F.coalesce("differs", unexplained), F.col("causes")
     columns = {

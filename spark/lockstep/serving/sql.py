@@ -9,7 +9,7 @@ _NULL_TIME = "CAST(NULL AS TIMESTAMP)"
 
 
 def at_version(table: str, version: int | None) -> str:
-    """The table at a version, as it stands after FROM; None: at its newest version."""
+    """The table at a version, as it is written after FROM; None: its newest version."""
     return table if version is None else f"{table} VERSION AS OF {version:d}"
 
 
