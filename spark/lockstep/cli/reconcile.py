@@ -1,4 +1,4 @@
-"""``lockstep reconcile``: do both layers say the same, and if not, why?"""
+"""``lockstep reconcile``: do both layers agree, and if not, why?"""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,16 +18,16 @@ def reconcile(
     views: Annotated[list[str] | None, typer.Argument(help="Views; without one, those that run.")] = None,
     again_since: Annotated[
         datetime | None,
-        typer.Option(help="Compare also what ended after this instant (UTC), although it was compared."),
+        typer.Option(help="Compare the windows that ended after this instant (UTC) again."),
     ] = None,
     junit_file: Annotated[Path | None, typer.Option("--junit", help="Write the result as JUnit XML.")] = None,
 ) -> None:
-    """Compare live with batch, window by window; the exit code is 1 when a difference has no known cause."""
+    """Compare live with batch, window by window. The exit code is 1 if a difference has no known cause."""
     settings = configuration.load()
-    wanted = chosen(",".join(views) if views else settings.views)
+    selected = chosen(",".join(views) if views else settings.views)
     again = again_since.replace(tzinfo=UTC) if again_since else None
     with connect(settings, "reconcile") as spark:
-        reports = work(spark, settings, wanted, f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}", again)
+        reports = work(spark, settings, selected, f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}", again)
     Console().print(render(reports))
     if junit_file:
         junit(reports).write(junit_file, encoding="utf-8", xml_declaration=True)

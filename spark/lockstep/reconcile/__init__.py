@@ -1,1 +1,1 @@
-"""Hold the live layer against the batch layer, window by window."""
+"""Compare the live layer with the batch layer, window by window."""

@@ -1,16 +1,17 @@
-"""Compare two tables of a view key by key: the two layers, or what is and what would be. Pure."""
+"""Compare two tables of a view key by key: the two layers, or a table and what a replay would make of it. Pure."""
 
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from lockstep.definition import View
+from lockstep.reconcile.difference import Kind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-
 LAYERS = ("live", "batch")
+# The columns of ops.reconciliation.
 RESULT = {
     "view": "STRING",
     "window_start": "TIMESTAMP",
@@ -30,77 +31,82 @@ RESULT = {
 
 
 def by_window(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[str, str]) -> "DataFrame":
-    """Two tables of a view against each other: see :func:`differences`, with ``window_end``."""
+    """Compare two tables of a view, with one row per window: the columns of :func:`differences`, and ``window_end``."""
     return _with_end(counted(by_key(left, right, view, sides), sides), view)
 
 
 def by_key(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[str, str] = LAYERS) -> "DataFrame":
-    """Two tables of a view against each other: see :func:`matched`."""
+    """Compare two tables of a view, with one row per key: see :func:`matched`."""
     keys = list(view.key)
     values = values_of(view, right)
-    one, other = (rows_of(rows, keys, values, window_of(view)) for rows in (left, right))
-    return matched(one, other, keys, sides)
+    left_rows, right_rows = (rows_of(rows, keys, values, window_of(view)) for rows in (left, right))
+    return matched(left_rows, right_rows, keys, sides)
 
 
 def values_of(view: View, rows: "DataFrame") -> list[str]:
-    """The columns of the view's table that must be the same on both sides, beside the key."""
-    return [c for c in rows.columns if c not in (*view.key, *_beside(view))]
+    """The columns of the view's table that must be the same on both sides, besides the key."""
+    return [c for c in rows.columns if c not in (*view.key, *_not_compared(view))]
 
 
 def rows_of(rows: "DataFrame", keys: list[str], values: list[str], window: "Column") -> "DataFrame":
-    """Rows as :func:`matched` takes them: the key, the start of their window as ``_window``, and ``_row``."""
+    """Rows in the columns that :func:`matched` takes: the key, the start of the window as ``_window``, and ``_row``."""
     return rows.select(*keys, window.alias("_window"), F.struct(*values).alias("_row"))
 
 
 def matched(left: "DataFrame", right: "DataFrame", keys: list[str], sides: tuple[str, str]) -> "DataFrame":
-    """One row per key: the key, ``_window``, each side's row under its name (null: none), and a ``verdict``.
+    """One row per key: the key, ``_window``, the row of each side under its name (null: it has none), and the ``kind``.
 
-    The verdict is ``equal``, ``changed``, ``only_<side>``, or ``doubled`` where a side has the key more than once. Values are
-    compared null-safely and exactly. A key that stands in two windows counts in that of ``right``.
+    The kind is ``equal``, ``changed``, ``only_<side>``, or ``doubled`` if a side has the key more than once. Values are
+    compared null-safely and exactly. If the sides have a key in two windows, it counts in the window of ``right``.
     """
-    one, other = sides
-    tagged = left.withColumn("_left", F.lit(True)).unionAll(right.withColumn("_left", F.lit(False)))
+    left_name, right_name = sides
     is_left = F.col("_left")
-    found = tagged.groupBy(*keys).agg(
+    both = left.withColumn("_left", F.lit(True)).unionAll(right.withColumn("_left", F.lit(False)))
+    pairs = both.groupBy(*keys).agg(
         F.count_if(is_left).alias("_lefts"),
         F.count_if(~is_left).alias("_rights"),
-        F.first(F.when(is_left, F.col("_row")), ignorenulls=True).alias(one),
-        F.first(F.when(~is_left, F.col("_row")), ignorenulls=True).alias(other),
+        F.first(F.when(is_left, F.col("_row")), ignorenulls=True).alias(left_name),
+        F.first(F.when(~is_left, F.col("_row")), ignorenulls=True).alias(right_name),
         F.coalesce(F.max(F.when(~is_left, F.col("_window"))), F.max("_window")).alias("_window"),
     )
-    verdict = (
-        F.when((F.col("_lefts") > 1) | (F.col("_rights") > 1), "doubled")
-        .when(F.col("_rights") == 0, f"only_{one}")
-        .when(F.col("_lefts") == 0, f"only_{other}")
-        .when(F.col(one).eqNullSafe(F.col(other)), "equal")
-        .otherwise("changed")
+    kind = (
+        F.when((F.col("_lefts") > 1) | (F.col("_rights") > 1), Kind.DOUBLED.value)
+        .when(F.col("_rights") == 0, _only(left_name))
+        .when(F.col("_lefts") == 0, _only(right_name))
+        .when(F.col(left_name).eqNullSafe(F.col(right_name)), Kind.EQUAL.value)
+        .otherwise(Kind.CHANGED.value)
     )
-    return found.select(*keys, "_window", one, other, verdict.alias("verdict"))
+    return pairs.select(*keys, "_window", left_name, right_name, kind.alias("kind"))
 
 
 def differences(left: "DataFrame", right: "DataFrame", keys: list[str], sides: tuple[str, str]) -> "DataFrame":
-    """One row per window: ``window_start``, ``keys``, and how many of them are ``equal``, ``changed``, ``doubled`` or
-    ``only_<side>`` of either side, with a ``sample`` of what differs.
+    """One row per window: ``window_start``, ``keys``, how many keys are of each kind, and a ``sample`` of a difference.
+
+    The kinds are columns: ``equal``, ``changed``, ``doubled``, and ``only_<side>`` for each side.
     """
     return counted(matched(left, right, keys, sides), sides)
 
 
-def counted(keys: "DataFrame", sides: tuple[str, str] = LAYERS) -> "DataFrame":
-    """What :func:`matched` found, per window: see :func:`differences`."""
-    one, other = sides
-    named = [c for c in keys.columns if c not in ("window_start", "_window", "verdict", one, other)]
-    difference = F.when(F.col("verdict") != "equal", F.to_json(F.struct(*named, one, other)))
-    verdicts = ("equal", "changed", "doubled", f"only_{one}", f"only_{other}")
-    return keys.groupBy(F.col("_window").alias("window_start")).agg(
+def counted(pairs: "DataFrame", sides: tuple[str, str] = LAYERS) -> "DataFrame":
+    """Count the rows of :func:`matched` per window: the columns of :func:`differences`."""
+    key_columns = [c for c in pairs.columns if c not in ("window_start", "_window", "kind", *sides)]
+    difference = F.when(F.col("kind") != Kind.EQUAL.value, F.to_json(F.struct(*key_columns, *sides)))
+    kinds = (Kind.EQUAL.value, Kind.CHANGED.value, Kind.DOUBLED.value, *map(_only, sides))
+    return pairs.groupBy(F.col("_window").alias("window_start")).agg(
         F.count("*").alias("keys"),
-        *(F.count_if(F.col("verdict") == v).alias(v) for v in verdicts),
+        *(F.count_if(F.col("kind") == kind).alias(kind) for kind in kinds),
         F.min(difference).alias("sample"),
     )
 
 
 def compare(live: "DataFrame", batch: "DataFrame", view: View) -> "DataFrame":
-    """The two layers, per window (of a keyed view: per minute): the columns of :func:`differences`, and ``window_end``."""
+    """Compare the two layers: one row per window (for a keyed view: per minute), with the columns of :func:`by_window`."""
     return by_window(live, batch, view, LAYERS)
+
+
+def _only(side: str) -> str:
+    """The kind of a key that only this side has: of the layers, ``Kind.ONLY_LIVE`` and ``Kind.ONLY_BATCH``."""
+    return f"only_{side}"
 
 
 def _with_end(windows: "DataFrame", view: View) -> "DataFrame":
@@ -111,10 +117,10 @@ def _with_end(windows: "DataFrame", view: View) -> "DataFrame":
 
 
 def window_of(view: View) -> "Column":
-    """The window that a row of the view is shown in: its own, or of a keyed view the minute of its instant."""
+    """The start of the window in which a row is compared: its own window, or for a keyed view the minute of its instant."""
     return F.expr(view.comparison_window[0])
 
 
-def _beside(view: View) -> tuple[str, ...]:
-    """Columns that may differ: which change came last to an upserted row depends on how the streams interleaved."""
+def _not_compared(view: View) -> tuple[str, ...]:
+    """The columns that may differ: the order in which changes reach an upserted row depends on how its streams interleave."""
     return ("at",) if view.upserts else ()

@@ -1,6 +1,7 @@
-"""Tell others what reconciliation found: corrections of live rows, and alerts. Each goes to a topic and a table of its own.
+"""Publish the results of reconciliation: corrections of live rows, and alerts. Each has a topic and a table of its own.
 
-The topic first, at least once, with an id that is the same on every run; then the table, which remembers what was told.
+They go to the topic first, at least once, with an id that is the same on every run. Then they go to the table, so that the
+next run knows what is published.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from lockstep import lake, ledger
 from lockstep.definition import View
 from lockstep.definition.alerting import Delivery
 from lockstep.definition.columns import Columns, ddl
-from lockstep.reconcile.causes import Difference
+from lockstep.reconcile.difference import Difference
 from lockstep.sinks.sink import TopicSink, alert_id
 from lockstep.sinks.topic import ToTopic
 
@@ -49,34 +50,40 @@ _SINKS = {
 }
 
 
-def corrections(
-    spark: "SparkSession", settings: "Settings", view: View, found: Iterable[Difference], run_id: str
+def publish_corrections(
+    spark: "SparkSession", settings: "Settings", view: View, differences: Iterable[Difference], run_id: str
 ) -> int:
-    """Emit the row that holds in the place of each live row that was wrong; returns how many had not been told before.
+    """Publish the correct row for each live row that is wrong. Returns how many corrections are new.
 
     ``live`` and ``batch`` are JSON; no ``batch``: there should be no row.
     """
     now = datetime.now(UTC)
     rows = [
         {
-            "alert_id": alert_id(view.name, one.window_start, one.key, one.live, one.batch),
+            "alert_id": alert_id(view.name, d.window_start, d.key, d.live.row, d.batch.row),
             "view": view.name,
-            "window_start": one.window_start,
-            "key": one.key,
-            "live": one.live,
-            "batch": one.batch,
-            "cause": one.live_cause or None,
+            "window_start": d.window_start,
+            "key": d.key,
+            "live": d.live.row,
+            "batch": d.batch.row,
+            "cause": d.live.cause.value if d.live.cause else None,
             "run_id": run_id,
             "at": now,
         }
-        for one in found
-        if one.corrected
+        for d in differences
+        if d.corrected
     ]
-    return _tell(spark, settings, CORRECTIONS, rows)
+    return _publish(spark, settings, CORRECTIONS, rows)
 
 
-def alert(spark: "SparkSession", settings: "Settings", view: View, since: datetime, text: str, run_id: str) -> int:
-    """Raise the alarm, once, that the view's layers differ from a window on (its start, UTC) for no known reason."""
+def publish_alert(
+    spark: "SparkSession", settings: "Settings", view: View, since: datetime, text: str, run_id: str
+) -> int:
+    """Alert, once, that the view's layers differ from a window on for no known cause.
+
+    Args:
+        since: the start of the window (UTC).
+    """
     row = {
         "alert_id": alert_id("reconcile", view.name, since),
         "kind": "unexplained difference",
@@ -85,16 +92,17 @@ def alert(spark: "SparkSession", settings: "Settings", view: View, since: dateti
         "run_id": run_id,
         "at": datetime.now(UTC),
     }
-    return _tell(spark, settings, ALERTS, [row])
+    return _publish(spark, settings, ALERTS, [row])
 
 
-def _tell(spark: "SparkSession", settings: "Settings", table: str, rows: list[dict[str, Any]]) -> int:
+def _publish(spark: "SparkSession", settings: "Settings", table: str, rows: list[dict[str, Any]]) -> int:
+    """Publish the rows whose id is not in the table yet; returns how many."""
     if not rows:
         return 0
     if not lake.exists(settings, table):
         lake.create(spark, settings, table, _COLUMNS[table])
-    told = {row["alert_id"] for row in lake.read(spark, settings, table).select("alert_id").collect()}
-    new = [row for row in rows if row["alert_id"] not in told]
+    published = {row["alert_id"] for row in lake.read(spark, settings, table).select("alert_id").collect()}
+    new = [row for row in rows if row["alert_id"] not in published]
     if new:
         seq = next((c.record["seq"] for c in lake.commits(settings, table) if "seq" in c.record), 0) + 1
         ToTopic(_SINKS[table])(new, seq)

@@ -1,20 +1,85 @@
-"""What reconciliation found, for a person in a terminal and, as JUnit XML, for a machine. Pure."""
+"""The report of a reconciliation, for a person in a terminal and, as JUnit XML, for a machine. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Self
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lockstep.reconcile.causes import Difference
-from lockstep.reconcile.run import Report
+from lockstep.reconcile.difference import Cause, Difference
+from lockstep.reconcile.verdict import Verdict, WindowVerdict, overall
 
-_STYLES = {"equal": "green", "explained": "yellow", "unexplained": "red"}
+_STYLES = {Verdict.EQUAL: "green", Verdict.EXPLAINED: "yellow", Verdict.UNEXPLAINED: "red"}
+# As many as a person reads in a terminal. ops.reconciliation has a row for every window.
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result for one view.
+
+    Args:
+        until: all windows that ended by then (UTC) are compared; None: no window is closed in both layers yet.
+        windows: how many windows this run compared.
+        unexplained: how many of them differ for no known cause.
+        sample: one of the unexplained differences.
+        causes: by cause, in how many windows it was found.
+        differences: some of the keys that differ, the unexplained ones first.
+        corrections: how many live rows this run corrected.
+    """
+
+    view: str
+    verdict: Verdict
+    until: datetime | None
+    windows: int
+    unexplained: int
+    sample: str | None = None
+    causes: Mapping[Cause, int] = field(default_factory=dict)
+    differences: tuple[Difference, ...] = ()
+    corrections: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        view: str,
+        until: datetime,
+        windows: int,
+        differences: Iterable[Difference],
+        verdicts: Mapping[datetime, WindowVerdict],
+        corrections: int,
+    ) -> Self:
+        """Sum up a comparison.
+
+        Args:
+            verdicts: by start, the verdict on each window that differs.
+        """
+        shown = tuple(worst(differences))
+        verdict = overall(verdicts)
+        return cls(
+            view=view,
+            verdict=verdict,
+            until=until,
+            windows=windows,
+            unexplained=sum(window.verdict is Verdict.UNEXPLAINED for window in verdicts.values()),
+            sample=str(shown[0]) if verdict is Verdict.UNEXPLAINED else None,
+            causes=dict(Counter(cause for window in verdicts.values() for cause in window.causes)),
+            differences=shown,
+            corrections=corrections,
+        )
+
+
+def worst(differences: Iterable[Difference]) -> list[Difference]:
+    """The differences to show: the unexplained ones first, then by window and key."""
+    return sorted(differences, key=lambda d: (d.explained, d.window_start, d.key))[:_MOST_SHOWN]
 
 
 def render(reports: Sequence[Report]) -> RenderableType:
-    """One row a view, and below some of the keys that differ."""
+    """A table with a row for each view, and below it some of the keys that differ."""
     table = Table(
         "view", "windows", "unexplained", "causes", "corrected", "until (UTC)", "verdict", box=None, pad_edge=False
     )
@@ -27,18 +92,20 @@ def render(reports: Sequence[Report]) -> RenderableType:
 
 
 def junit(reports: Iterable[Report]) -> ElementTree:
-    """The same as JUnit XML: a test suite a view, a test case for all that agrees, and one for each key that is shown.
+    """The reports as JUnit XML: a test suite for each view.
 
-    A key without a cause is a failure; one with a cause has it as its output.
+    A suite has one test case for the view as a whole, and one for each key that is shown. An unexplained key is a failure.
+    An explained key passes, with its cause as the output.
     """
     root = Element("testsuites", name="lockstep reconcile")
     for r in reports:
         failures = [d for d in r.differences if not d.explained]
-        shape = {"tests": str(len(r.differences) + 1), "failures": str(len(failures) + (r.unexplained > 0))}
-        suite = SubElement(root, "testsuite", {"name": r.view} | shape)
+        totals = {"tests": str(len(r.differences) + 1), "failures": str(len(failures) + (r.unexplained > 0))}
+        suite = SubElement(root, "testsuite", {"name": r.view} | totals)
         whole = SubElement(suite, "testcase", classname=r.view, name=f"{r.windows} windows")
         if r.unexplained:
-            SubElement(whole, "failure", message=f"{r.unexplained} of {r.windows} windows differ, and nobody knows why")
+            message = f"{r.unexplained} of {r.windows} windows differ for no known cause"
+            SubElement(whole, "failure", message=message)
         for d in r.differences:
             case = SubElement(suite, "testcase", classname=r.view, name=f"{d.window_start:%F %T} {d.key}")
             if d.explained:

@@ -1,252 +1,194 @@
-"""Reconcile every view: find the windows that both layers have closed since the last time, compare, attribute, and record."""
+"""Reconcile views: compare the windows that both layers have closed since the last run, explain differences, and record."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
-from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
 from lockstep.definition import View
 from lockstep.definition.columns import ddl
-from lockstep.definition.tables import gold_of, live_of
 from lockstep.definition.view import BEGINNING
-from lockstep.live.frontier import LiveSnapshot, batch_final, live_final, live_place, live_position, live_within
-from lockstep.reconcile import causes, notify
-from lockstep.reconcile.attribute import Case, attribute, describe
-from lockstep.reconcile.causes import Difference
+from lockstep.reconcile import notify
+from lockstep.reconcile.attribute import attribute
 from lockstep.reconcile.compare import RESULT, compare
+from lockstep.reconcile.comparison import Comparison
+from lockstep.reconcile.difference import Difference
+from lockstep.reconcile.inputs import ComparisonInput, comparison_input
+from lockstep.reconcile.record import TABLE, Reconciliation, last
+from lockstep.reconcile.report import Report
+from lockstep.reconcile.verdict import Verdict, WindowVerdict, window_verdicts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.settings import Settings
 
-TABLE = "ops.reconciliation"
-
 
 @dataclass(frozen=True)
-class Report:
-    """The verdict on one view.
+class Extent:
+    """The windows of a comparison.
 
     Args:
-        verdict: ``equal``, ``explained`` (all that differs has a named cause) or ``unexplained``.
-        until: all windows that ended by then (UTC) are compared; None when no window is closed in both layers yet.
-        windows: how many windows this run compared.
-        unexplained: how many of them differ without a named cause.
-        causes: by cause, in how many of them it was found.
-        differences: some of the keys that differ, those without a cause first.
-        corrections: how many live rows were corrected by this run.
+        windows: how many there are.
+        new: how many of them no run has settled before.
+        first, last: the starts (UTC, naive) of the first and the last window that differs; None: none differs.
     """
 
-    view: str
-    verdict: str
-    until: datetime | None
     windows: int
-    unexplained: int
-    sample: str | None = None
-    causes: Mapping[str, int] = field(default_factory=dict)
-    differences: tuple[Difference, ...] = ()
-    corrections: int = 0
-
-
-@dataclass(frozen=True)
-class ComparisonInput:
-    """What is compared: the rows of both layers that lie before ``until`` (UTC), and what of the log they come from."""
-
-    until: datetime
-    live: "DataFrame"
-    batch: "DataFrame"
-    done: ledger.Entry
-    seen: LiveSnapshot
+    new: int
+    first: datetime | None
+    last: datetime | None
 
 
 def reconcile(
     spark: "SparkSession", settings: "Settings", views: list[View], run_id: str, again_since: datetime | None = None
 ) -> list[Report]:
-    """Compare each view's windows that closed in both layers since the last run, and record one row a window.
+    """Compare each view's windows that both layers have closed since the last run, and record one row per window.
 
-    A window that differs for no known reason, or for one that passes, is compared again by every run until it no longer does.
+    A window that differs for no known cause, or for a cause that passes, is compared again by every run until it no longer
+    does.
 
     Args:
-        again_since: compare the windows that ended after this instant (UTC) too, although they were compared before.
+        again_since: also compare the windows that ended after this instant (UTC) and are settled.
     """
     with lease(settings, TABLE, run_id):
         lake.create(spark, settings, TABLE, RESULT)
-        _widen(spark)
+        _add_missing_columns(spark)
         return [_reconcile(spark, settings, view, run_id, again_since) for view in views]
 
 
-def _widen(spark: "SparkSession") -> None:
-    """Add the columns that a table of an earlier release lacks."""
-    known = spark.table(TABLE).columns
-    missing = {name: kind for name, kind in RESULT.items() if name not in known}
+def _add_missing_columns(spark: "SparkSession") -> None:
+    """Add the columns that the table of an earlier release does not have."""
+    existing = spark.table(TABLE).columns
+    missing = {name: kind for name, kind in RESULT.items() if name not in existing}
     if missing:
         spark.sql(f"ALTER TABLE {TABLE} ADD COLUMNS ({ddl(missing)})")
-
-
-def _comparison_input(spark: "SparkSession", settings: "Settings", view: View) -> ComparisonInput | None:
-    """What of the view both layers have closed; None while that is nothing.
-
-    An upserted view has no closed rows: live is taken as it was when it knew no more of the log than gold.
-    """
-    newest = next(lake.commits(settings, gold_of(view)), None)
-    done = ledger.latest(settings, gold_of(view))
-    if newest is None or done is None or not lake.exists(settings, live_of(view)):
-        return None
-    if view.upserts:
-        seen = live_within(settings, view, done)
-        if seen is None:
-            return None
-        live = lake.read(spark, settings, live_of(view), seen.version)
-        # A new entry may have come between the two looks at the log.
-        batch = lake.read(spark, settings, gold_of(view), max(newest.version, done.version))
-        return ComparisonInput(max(seen.at, datetime.fromtimestamp(newest.timestamp / 1000, UTC)), live, batch, done, seen)
-    # Positions first, rows later: what arrives in between cannot touch a window that is closed at these positions.
-    place = live_place(settings, view)
-    position = {topic: live_position(place, topic) for topic in (CONTRACTS[s].topic for s in view.streams)}
-    passed = [live_final(settings, view), batch_final(settings, view)]
-    known = [time for time in passed if time is not None]
-    if len(known) < len(passed):
-        return None
-    now = datetime.now(UTC)
-    seen = LiveSnapshot(0, now, position, known[0], now)
-    live, batch = (lake.read(spark, settings, table) for table in (live_of(view), gold_of(view)))
-    return ComparisonInput(min(known), live, batch, done, seen)
 
 
 def _reconcile(
     spark: "SparkSession", settings: "Settings", view: View, run_id: str, again_since: datetime | None
 ) -> Report:
     before = last(settings, view)
-    compared = datetime.fromisoformat(before["until"]) if before else BEGINNING
-    since = min(compared, again_since or compared)
-    ground = _comparison_input(spark, settings, view)
-    if ground is None or ground.until <= since:
-        return Report(view.name, "equal", ground.until if ground else None, 0, 0)
-    closed = view.closed(since, ground.until)
-    live, batch = ground.live.where(closed), ground.batch.where(closed)
-    windows = compare(live, batch, view).persist()
+    settled_until = before.until if before else BEGINNING
+    since = min(settled_until, again_since or settled_until)
+    rows = comparison_input(spark, settings, view)
+    if rows is None or rows.until <= since:
+        return Report(view.name, Verdict.EQUAL, rows.until if rows else None, 0, 0)
+    closed = view.closed(since, rows.until)
+    rows = replace(rows, live=rows.live.where(closed), batch=rows.batch.where(closed))
+    windows = compare(rows.live, rows.batch, view).persist()
     try:
-        extent = _extent(windows, compared)
-        found = _attributed(spark, settings, view, ground, extent, live, batch)
-        corrected = notify.corrections(spark, settings, view, found, run_id)
-        verdicts = causes.by_window(found)
-        report = _report(view, ground.until, extent["windows"], found, verdicts, corrected)
-        held = min((w for w, v in verdicts.items() if v["passing"] or v["verdict"] == "unexplained"), default=None)
-        settled = min(ground.until, held) if held else ground.until
-        new = (
-            extent["new"]
-            if held is None
-            else _extent(windows.where(F.col("window_start") < F.lit(held)), compared)["new"]
-        )
-        record = {
-            "writer": "reconcile",
-            "view": view.name,
-            "seq": before.get("seq", 0) + 1,
-            "until": settled.isoformat(),
-            "run_id": run_id,
-            "windows": new if view.upserts else before.get("windows", 0) + new,
-            "unexplained": report.unexplained,
-            "causes": report.causes,
-            "sample": report.sample,
-        }
-        if report.unexplained:
-            text = f"{view.name}: {report.unexplained} of {report.windows} windows differ, such as {report.sample}"
-            first = min(w for w, v in verdicts.items() if v["verdict"] == "unexplained")
-            notify.alert(spark, settings, view, first, text, run_id)
+        extent = _extent(windows, settled_until)
+        differences = _attributed(spark, settings, view, rows, extent)
+        corrections = notify.publish_corrections(spark, settings, view, differences, run_id)
+        verdicts = window_verdicts(differences)
+        report = Report.of(view.name, rows.until, extent.windows, differences, verdicts, corrections)
+        first_open = min((start for start, window in verdicts.items() if window.open), default=None)
+        if first_open:
+            extent = _extent(windows.where(F.col("window_start") < F.lit(first_open)), settled_until)
+        settled = min(rows.until, first_open or rows.until)
+        reconciliation = _next(before, view, report, run_id, settled, extent.new)
+        _alert(spark, settings, view, report, verdicts, run_id)
         results = _results(spark, windows, view, verdicts, run_id)
+        record = reconciliation.as_record()
         lake.append(results, settings, TABLE, ledger.txn(f"{TABLE}/{view.name}", record), record)
     finally:
         windows.unpersist()
     return report
 
 
-def _extent(windows: "DataFrame", compared: datetime) -> dict[str, Any]:
-    """How many windows there are, how many are ``new`` since then, and between which starts those lie that differ."""
-    differs = F.when(F.col("keys") != F.col("equal"), F.col("window_start"))
-    found = windows.agg(
-        F.count("*").alias("windows"),
-        F.count_if(F.col("window_end") > F.lit(compared)).alias("new"),
-        F.min(differs).alias("first"),
-        F.max(differs).alias("last"),
+def _next(
+    before: Reconciliation | None, view: View, report: Report, run_id: str, settled: datetime, new: int
+) -> Reconciliation:
+    """The record of this run.
+
+    Args:
+        before: the record of the run before it.
+        settled: the end (UTC) of the windows that no later run compares.
+        new: how many windows this run has settled.
+    """
+    # Of an upserted view, every run compares all rows again.
+    windows_before = before.windows if before and not view.upserts else 0
+    return Reconciliation(
+        view=view.name,
+        seq=before.seq + 1 if before else 1,
+        until=settled,
+        run_id=run_id,
+        windows=windows_before + new,
+        unexplained=report.unexplained,
+        causes=report.causes,
+        sample=report.sample,
     )
-    return dict(found.collect()[0].asDict())
 
 
-def _attributed(
+def _alert(
     spark: "SparkSession",
     settings: "Settings",
     view: View,
-    ground: ComparisonInput,
-    extent: Mapping[str, Any],
-    live: "DataFrame",
-    batch: "DataFrame",
+    report: Report,
+    verdicts: Mapping[datetime, WindowVerdict],
+    run_id: str,
+) -> None:
+    """Alert if a window is unexplained; the alert names the first one."""
+    unexplained = [start for start, window in verdicts.items() if window.verdict is Verdict.UNEXPLAINED]
+    if unexplained:
+        text = f"{view.name}: {report.unexplained} of {report.windows} windows differ, such as {report.sample}"
+        notify.publish_alert(spark, settings, view, min(unexplained), text, run_id)
+
+
+def _extent(windows: "DataFrame", settled_until: datetime) -> Extent:
+    """How many windows there are, and between which of them the differences lie."""
+    differs = F.when(F.col("keys") != F.col("equal"), F.col("window_start"))
+    (row,) = windows.agg(
+        F.count("*").alias("windows"),
+        F.count_if(F.col("window_end") > F.lit(settled_until)).alias("new"),
+        F.min(differs).alias("first"),
+        F.max(differs).alias("last"),
+    ).collect()
+    return Extent(**row.asDict())
+
+
+def _attributed(
+    spark: "SparkSession", settings: "Settings", view: View, rows: ComparisonInput, extent: Extent
 ) -> list[Difference]:
     """Every key that differs, with its causes."""
-    if extent["first"] is None:
+    if extent.first is None:
         return []
+    live, batch = rows.live, rows.batch
     if not view.upserts:
-        inside = F.col(view.time_column).between(F.lit(extent["first"]), F.lit(extent["last"]) + F.expr("INTERVAL 1 MINUTE"))
+        # A keyed view is compared by the minute, and its rows lie inside of it.
+        end = F.lit(extent.last) + F.expr("INTERVAL 1 MINUTE")
+        inside = F.col(view.time_column).between(F.lit(extent.first), end)
         live, batch = live.where(inside), batch.where(inside)
-    return attribute(Case(spark, settings, view, live, batch, ground.done, ground.seen))
-
-
-def _report(
-    view: View,
-    until: datetime,
-    windows: int,
-    found: list[Difference],
-    verdicts: Mapping[datetime, Mapping[str, Any]],
-    corrected: int,
-) -> Report:
-    unexplained = sum(v["verdict"] == "unexplained" for v in verdicts.values())
-    causes: dict[str, int] = {}
-    for cause in (cause for v in verdicts.values() for cause in v["causes"]):
-        causes[cause] = causes.get(cause, 0) + 1
-    shown = tuple(describe(found))
-    return Report(
-        view=view.name,
-        verdict="unexplained" if unexplained else "explained" if verdicts else "equal",
-        until=until,
-        windows=windows,
-        unexplained=unexplained,
-        sample=str(shown[0]) if unexplained else None,
-        causes=causes,
-        differences=shown,
-        corrections=corrected,
-    )
+    return attribute(Comparison(spark, settings, view, live, batch, rows.entry, rows.snapshot))
 
 
 def _results(
     spark: "SparkSession",
     windows: "DataFrame",
     view: View,
-    verdicts: Mapping[datetime, Mapping[str, Any]],
+    verdicts: Mapping[datetime, WindowVerdict],
     run_id: str,
 ) -> "DataFrame":
-    """The rows of the table, in its columns."""
-    rows = [(start, v["verdict"], ", ".join(v["causes"]) or None) for start, v in verdicts.items()]
-    known = spark.createDataFrame(rows, "window_start TIMESTAMP, found STRING, causes STRING")
-    judged = windows.join(F.broadcast(known), "window_start", "left") if rows else windows
-    same = F.col("keys") == F.col("equal")
-    verdict = F.when(same, "equal").otherwise(F.coalesce("found", F.lit("unexplained")) if rows else "unexplained")
-    more = {
+    """One row per window, in the columns of the table."""
+    unexplained = F.lit(Verdict.UNEXPLAINED.value)
+    causes = F.lit(None).cast("string")
+    differs = unexplained
+    if verdicts:
+        rows = [(start, w.verdict.value, ", ".join(w.causes) or None) for start, w in verdicts.items()]
+        attributed = spark.createDataFrame(rows, "window_start TIMESTAMP, differs STRING, causes STRING")
+        windows = windows.join(F.broadcast(attributed), "window_start", "left")
+        # A window without a verdict has only keys beyond attribute.MAX_KEYS.
+        differs, causes = F.coalesce("differs", unexplained), F.col("causes")
+    columns = {
         "view": F.lit(view.name),
-        "verdict": verdict,
+        "verdict": F.when(F.col("keys") == F.col("equal"), Verdict.EQUAL.value).otherwise(differs),
         "run_id": F.lit(run_id),
         "reconciled_at": F.current_timestamp(),
-        "causes": F.col("causes") if rows else F.lit(None).cast("string"),
+        "causes": causes,
     }
-    return judged.withColumns(more).select(*RESULT)
-
-
-def last(settings: "Settings", view: View) -> dict[str, Any]:
-    """The record of the view's last reconciliation (``until``, ``windows`` settled so far, ``unexplained``); empty before it."""
-    for commit in lake.commits(settings, TABLE):
-        if commit.record.get("view") == view.name:
-            return dict(commit.record)
-    return {}
+    return windows.withColumns(columns).select(*RESULT)

@@ -1,1 +1,1 @@
-"""What readers see."""
+"""The tables and views that readers query."""

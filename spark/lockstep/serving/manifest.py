@@ -1,8 +1,8 @@
-"""The published manifest: which version of each table readers follow. One commit to ``ops.published`` switches them all.
+"""The published manifest: the version of each table that readers see. One commit to ``ops.published`` changes all of them.
 
-Normally a reader takes the newest version of a table. While a replay is promoted, or undone, the tables that it writes are held
-at the versions that they had, and the last commit lets go of all of them at once: no reader sees a half. A crash in between
-leaves them held, whole and old, until the replay goes on.
+Normally a reader sees the newest version of a table. While a replay is promoted or undone, its tables are held at the versions
+that they had before. The last commit releases all of them at once, so no reader sees only a part of the replay. After a crash
+in between, the tables stay held at the old versions until the replay is continued.
 """
 
 from datetime import UTC, datetime
@@ -23,10 +23,10 @@ TABLE = OpsTable("ops.published", COLUMNS, "manifest")
 
 
 def published(settings: "Settings") -> dict[str, int]:
-    """The tables whose readers are held, each with the version to read; of all others the newest is published. No Spark."""
+    """The tables that are held, each with the version to read. Of all others the newest is published. Needs no Spark."""
     versions: dict[str, int] = {}
-    for held in _held(settings).values():
-        for table, version in held.items():
+    for tables in _held(settings).values():
+        for table, version in tables.items():
             versions[table] = min(version, versions.get(table, version))
     return versions
 
@@ -37,28 +37,29 @@ def read(spark: "SparkSession", settings: "Settings", table: str) -> "DataFrame"
 
 
 def hold(spark: "SparkSession", settings: "Settings", by: str, versions: "Mapping[str, int]") -> None:
-    """Keep readers at these versions until ``by`` publishes; what it holds already stays as it is."""
+    """Hold tables at these versions until ``by`` publishes. If ``by`` holds tables already, nothing changes."""
     if by not in _held(settings):
-        _switch(spark, settings, by, versions, is_held=True)
+        _commit(spark, settings, by, versions, is_held=True)
 
 
 def publish(spark: "SparkSession", settings: "Settings", by: str, versions: "Mapping[str, int]") -> None:
-    """Let readers go on to the newest versions, in one commit; ``versions`` are those that this is about, for the record."""
+    """Release the tables that ``by`` holds, in one commit. ``versions`` are the tables' new versions, for the record."""
     if by in _held(settings):
-        _switch(spark, settings, by, versions, is_held=False)
+        _commit(spark, settings, by, versions, is_held=False)
 
 
 def _held(settings: "Settings") -> "dict[str, dict[str, int]]":
+    """The version of each held table, by who holds it."""
     return dict(TABLE.newest(settings).get("held", {}))
 
 
-def _switch(
+def _commit(
     spark: "SparkSession", settings: "Settings", by: str, versions: "Mapping[str, int]", *, is_held: bool
 ) -> None:
     now = datetime.now(UTC)
     rows: Rows = [(table, version, is_held, by, now) for table, version in sorted(versions.items())]
     with TABLE.writing(spark, settings, by) as commit:
-        held = {other: tables for other, tables in commit.newest.get("held", {}).items() if other != by}
+        held = {holder: tables for holder, tables in commit.newest.get("held", {}).items() if holder != by}
         if is_held:
             held[by] = dict(versions)
         commit.append(rows, {"by": by, "held": held})

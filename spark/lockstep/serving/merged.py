@@ -1,15 +1,14 @@
-"""The merged answer: ``serving.<view>``, batch where it is final, live after that, and never both.
+"""The merged view: ``serving.<view>`` has batch's rows where they are final, and live's rows after that.
 
-Each is a SQL view in the catalog, derived like the tables, and replaced in one step when batch has come further. To the
-columns of the view it adds:
+It is a SQL view in the catalog, and is replaced in one step after each batch run. It has the view's columns, and these:
 
 ==========  =============================================================================================================
-``_layer``  ``batch`` or ``live``: where the row is from
-``_final``  whether batch has closed it; only a replay changes it after that
-``_as_of``  when its layer last wrote (TIMESTAMP, UTC): the row knows nothing later
+``_layer``  ``batch`` or ``live``: the layer that the row is from
+``_final``  whether batch has closed the row; only a replay changes it after that
+``_as_of``  when its layer last wrote (TIMESTAMP, UTC): later events are not in the row
 ==========  =============================================================================================================
 
-A view that reads tables has no final rows. Of each key it shows batch's row, or live's where that knows more of the log.
+A view that reads tables has no final rows. It has batch's row of each key, or live's row if that is newer.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,9 +22,10 @@ from lockstep.control.leases import lease
 from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
-from lockstep.definition.view import BEGINNING, END, literal
+from lockstep.definition.view import BEGINNING, END
 from lockstep.live.frontier import final_at, live_place, live_position, live_within
 from lockstep.quality import outcomes
+from lockstep.serving import sql
 from lockstep.serving.manifest import published
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ FRESHNESS = "serving.freshness"
 
 @dataclass(frozen=True)
 class Freshness:
-    """How far the layers of a view have come.
+    """How fresh the layers of a view are.
 
     Args:
-        final_until: rows of windows that end by then, or of instants before it, are batch's, and final (UTC); None: none is.
+        final_until: windows that end by then, and instants before it, are final (UTC); None: nothing is final.
         batch_at: when batch last wrote (UTC).
         live_at: when live last wrote (UTC).
     """
@@ -66,103 +66,81 @@ def visible(settings: "Settings") -> dict[str, int]:
 
 
 def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) -> None:
-    """Let readers follow batch to where it is now: replace each merged answer, and :data:`FRESHNESS`, in one step each."""
-    known = [view for view in views if lake.exists(settings, gold_of(view)) or lake.exists(settings, live_of(view))]
-    if not known:
+    """Replace each merged view, and :data:`FRESHNESS`, so that readers see what batch has finished. Each changes in one step."""
+    existing = [view for view in views if lake.exists(settings, gold_of(view)) or lake.exists(settings, live_of(view))]
+    if not existing:
         return
-    # One at a time: a slow one would put back what is final to where it was when it looked.
+    # One run at a time: a slow run would replace the views with what it read before a faster one.
     with lease(settings, "serving", "publish"):
-        held = visible(settings)
-        shown = [(view, text) for view in known if (text := _text(settings, view, held))]
-        for view, text in shown:
-            spark.sql(f"CREATE OR REPLACE VIEW {serving_of(view)} AS {text}")
-        if shown:
-            rows = " UNION ALL ".join(_freshness_text(settings, view, held) for view, _ in shown)
+        versions = visible(settings)
+        queries = [(view, query) for view in existing if (query := _query(settings, view, versions))]
+        for view, query in queries:
+            spark.sql(f"CREATE OR REPLACE VIEW {serving_of(view)} AS {query}")
+        if queries:
+            rows = " UNION ALL ".join(_freshness_query(settings, view, versions) for view, _ in queries)
             spark.sql(f"CREATE OR REPLACE VIEW {FRESHNESS} AS {rows}")
 
 
 def follow(spark: "SparkSession", settings: "Settings", tables: Iterable[str]) -> None:
-    """The same, where one of these tables was held back or let go of."""
+    """Replace the merged views if one of these tables is gold: its published version has changed."""
     if {gold_of(view) for view in VIEWS.values()} & set(tables):
         publish(spark, settings, VIEWS.values())
 
 
-def freshness(settings: "Settings", view: View, held: Mapping[str, int]) -> Freshness:
-    """How fresh an answer of the view is now, from the tables' logs; no Spark."""
-    done = _entry(settings, view, held)
-    newest = next((c for c in lake.commits(settings, live_of(view)) if c.record.get("writer") == "live"), None)
+def freshness(settings: "Settings", view: View, versions: Mapping[str, int]) -> Freshness:
+    """How fresh the merged view is now, from the tables' logs; needs no Spark.
+
+    Args:
+        versions: the tables that readers do not see at their newest version: see :func:`visible`.
+    """
+    entry = _entry(settings, view, versions)
+    live = next((c for c in lake.commits(settings, live_of(view)) if c.record.get("writer") == "live"), None)
     return Freshness(
         view.name,
-        None if done is None or view.upserts else final_at(settings, view, done),
-        _moment(done.committed_at) if done else None,
-        _moment(newest.timestamp) if newest else None,
+        None if entry is None or view.upserts else final_at(settings, view, entry),
+        _moment(entry.committed_at) if entry else None,
+        _moment(live.timestamp) if live else None,
     )
 
 
-def _entry(settings: "Settings", view: View, held: Mapping[str, int]) -> "Entry | None":
+def _entry(settings: "Settings", view: View, versions: Mapping[str, int]) -> "Entry | None":
     """The newest entry of gold that readers may see."""
-    version = held.get(gold_of(view))
+    version = versions.get(gold_of(view))
     entries = ledger.entries(settings, gold_of(view))
     return next((entry for entry in entries if version is None or entry.version <= version), None)
 
 
-def _text(settings: "Settings", view: View, held: Mapping[str, int]) -> str | None:
-    """The query behind the merged answer; None while neither layer has a table."""
-    done = _entry(settings, view, held)
+def _query(settings: "Settings", view: View, versions: Mapping[str, int]) -> str | None:
+    """The query of the merged view; None: neither layer has a table that readers may see."""
+    entry = _entry(settings, view, versions)
     live = live_of(view) if lake.exists(settings, live_of(view)) else None
-    if done is None:
-        return _select(view, live, "live", "_updated_at", "true") if live else None
-    version = held.get(gold_of(view))
-    gold = gold_of(view) + (f" VERSION AS OF {version:d}" if version is not None else "")
-    if view.upserts:
-        return _upserted(settings, view, gold, live, done)
-    until = final_at(settings, view, done) or BEGINNING
-    batch = _select(view, gold, "batch", literal(_moment(done.committed_at)), view.final_before(until))
-    return (
-        f"{batch} UNION ALL {_select(view, live, 'live', '_updated_at', f'NOT ({view.final_before(until)})')}"
-        if live
-        else batch
-    )
-
-
-def _select(view: View, table: str, layer: str, as_of: str, where: str) -> str:
-    final = "true" if layer == "batch" and not view.upserts else "false"
-    more = f"'{layer}' AS _layer, {final} AS _final, {as_of} AS _as_of"
-    return f"SELECT {', '.join(view.output_columns)}, {more} FROM {table} WHERE {where}"  # noqa: S608
-
-
-def _upserted(settings: "Settings", view: View, gold: str, live: str | None, done: "Entry") -> str:
-    """Batch's row of each key, or live's where that is newer: both tables are looked at once, so that a key is there once."""
-    as_of = literal(_moment(done.committed_at))
+    if entry is None:
+        return sql.only_live(view, live) if live else None
+    gold = sql.at_version(gold_of(view), versions.get(gold_of(view)))
+    committed_at = _moment(entry.committed_at)
+    if not view.upserts:
+        until = final_at(settings, view, entry) or BEGINNING
+        return sql.closed_and_live(view, gold, live, committed_at, until)
     if live is None:
-        return _select(view, gold, "batch", as_of, "true")
-    newer = f"SELECT * FROM {live} WHERE _updated_at > {literal(_ahead_since(settings, view, done))}"  # noqa: S608
-    keys = " AND ".join(f"g.{name} <=> l.{name}" for name in view.key)
-    columns = ", ".join(f"if(l._updated_at IS NULL, g.{name}, l.{name}) AS {name}" for name in view.output_columns)
-    layer = "if(l._updated_at IS NULL, 'batch', 'live') AS _layer"
-    more = f"{layer}, false AS _final, coalesce(l._updated_at, {as_of}) AS _as_of"
-    return f"SELECT {columns}, {more} FROM (SELECT * FROM {gold}) g FULL OUTER JOIN ({newer}) l ON {keys}"  # noqa: S608
+        return sql.only_batch(view, gold, committed_at)
+    return sql.newest_of_each_key(view, gold, live, committed_at, _ahead_since(settings, view, entry))
 
 
-def _ahead_since(settings: "Settings", view: View, done: "Entry") -> datetime:
-    """The instant (UTC) from which on live's rows know more of the log than gold; never, while live is behind."""
-    place = live_place(settings, view)
+def _ahead_since(settings: "Settings", view: View, entry: "Entry") -> datetime:
+    """The instant (UTC) after which live's rows are newer than gold; END while live is behind gold in any partition."""
+    checkpoint = live_place(settings, view)
     for topic in (CONTRACTS[stream].topic for stream in view.streams):
-        position = live_position(place, topic)
-        if any(position.get(r.partition, 0) < r.end for r in done.ranges if r.topic == topic):
+        position = live_position(checkpoint, topic)
+        if any(position.get(r.partition, 0) < r.end for r in entry.ranges if r.topic == topic):
             return END
-    seen = live_within(settings, view, done)
-    return seen.changed_at if seen else BEGINNING
+    snapshot = live_within(settings, view, entry)
+    return snapshot.changed_at if snapshot else BEGINNING
 
 
-def _freshness_text(settings: "Settings", view: View, held: Mapping[str, int]) -> str:
-    now = freshness(settings, view, held)
-    live = f"(SELECT max(_updated_at) FROM {live_of(view)})" if lake.exists(settings, live_of(view)) else "NULL"  # noqa: S608
-    moments = [literal(m) if m else "CAST(NULL AS TIMESTAMP)" for m in (now.final_until, now.batch_at)]
-    return (
-        f"SELECT '{view.name}' AS view, {moments[0]} AS final_until, {moments[1]} AS batch_at, "
-        f"CAST({live} AS TIMESTAMP) AS live_at"
-    )
+def _freshness_query(settings: "Settings", view: View, versions: Mapping[str, int]) -> str:
+    fresh = freshness(settings, view, versions)
+    live = live_of(view) if lake.exists(settings, live_of(view)) else None
+    return sql.freshness_row(view.name, fresh.final_until, fresh.batch_at, live)
 
 
 def _moment(milliseconds: int) -> datetime:

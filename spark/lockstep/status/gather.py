@@ -18,7 +18,7 @@ from lockstep.ledger.ranges import TopicOffsets, ends
 from lockstep.live import generations
 from lockstep.live.frontier import live_position
 from lockstep.quality import outcomes
-from lockstep.reconcile.run import last
+from lockstep.reconcile.record import last
 from lockstep.status.lag import partition_lags, total
 from lockstep.status.model import Status, Stream, ViewStatus
 
@@ -101,15 +101,15 @@ def _ends(entry: ledger.Entry | None, topic: TopicOffsets) -> dict[int, int]:
 
 def _view(settings: "Settings", view: View) -> ViewStatus:
     gold = ledger.latest(settings, gold_of(view))
-    record = last(settings, view)
+    reconciled = last(settings, view)
     totals = gold.totals if gold else {}
     return ViewStatus(
         name=view.name,
         counted=totals.get("counted", 0),
         ignored=totals.get("ignored", 0),
         side_output=totals.get("side_output", 0),
-        until=record.get("until"),
-        windows=record.get("windows", 0),
-        unexplained=record.get("unexplained", 0),
-        sample=record.get("sample"),
+        until=reconciled.until.isoformat() if reconciled else None,
+        windows=reconciled.windows if reconciled else 0,
+        unexplained=reconciled.unexplained if reconciled else 0,
+        sample=reconciled.sample if reconciled else None,
     )

@@ -1,4 +1,4 @@
-"""The merged answer has each key of each window exactly once, at every moment, and what it calls final stays."""
+"""A merged view has each key of each window exactly once at every moment, and its final rows do not change."""
 
 import threading
 from collections import Counter
@@ -31,26 +31,26 @@ def by_key(rows: list[Any]) -> Answer:
 
 
 class Reader(threading.Thread):
-    """Reads the merged answer again and again, in a session of its own."""
+    """Reads the merged view again and again, in a session of its own."""
 
     def __init__(self, settings: Any, view: Any) -> None:
         super().__init__()
         self.settings, self.view = settings, view
-        self.seen: list[list[Any]] = []
-        self.failed: list[PySparkException] = []
+        self.answers: list[list[Any]] = []
+        self.errors: list[PySparkException] = []
         self.stopping = threading.Event()
 
     def run(self) -> None:
         with connect(self.settings, "reader") as spark:
             while not self.stopping.wait(0.2):
                 try:
-                    self.seen.append(answer(spark, self.view))
-                # Whatever a reader gets to see instead of an answer fails the test.
+                    self.answers.append(answer(spark, self.view))
+                # Any error that a reader gets fails the test.
                 except PySparkException as error:
-                    self.failed.append(error)
+                    self.errors.append(error)
 
 
-def test_each_key_of_each_window_is_there_once_and_what_is_final_stays(spark, settings, stream, view, shop):
+def test_each_key_of_each_window_appears_once_and_final_rows_do_not_change(spark, settings, stream, view, shop):
     for n, second in enumerate([15, 45, 70, 110, 140]):
         shop.view(f"e{n}", second)
     shop.heartbeat(130)
@@ -74,7 +74,7 @@ def test_each_key_of_each_window_is_there_once_and_what_is_final_stays(spark, se
         running.processAllAvailable()
         ahead = by_key(answer(spark, view))
         assert ahead.items() >= first.items()
-        assert ahead["10:03", "/late-morning"] == (2, "live", False), "the freshest is there before batch has it"
+        assert ahead["10:03", "/late-morning"] == (2, "live", False), "readers see live's row before batch has it"
         batch(spark, settings, stream, view)
         between = by_key(answer(spark, view))
         publish(spark, settings, [view])
@@ -85,27 +85,27 @@ def test_each_key_of_each_window_is_there_once_and_what_is_final_stays(spark, se
     assert {key: row[0] for key, row in between.items()} == {key: row[0] for key, row in last.items()}
     assert {row[1:] for row in last.values()} == {("batch", True)}
     assert len(last) == 6
-    assert reader.failed == []
-    assert len(reader.seen) > 3
-    for rows in reader.seen:
+    assert reader.errors == []
+    assert len(reader.answers) > 3
+    for rows in reader.answers:
         assert max(Counter((r["window_start"], r["page"]) for r in rows).values()) == 1
         finals = {key: row[0] for key, row in by_key(rows).items() if row[2]}
         assert finals.items() <= {key: row[0] for key, row in last.items()}.items()
 
 
-def test_an_answer_says_how_fresh_it_is(spark, settings, stream, view, shop):
+def test_a_merged_view_shows_how_fresh_it_is(spark, settings, stream, view, shop):
     shop.view("e1", 15)
     shop.heartbeat(130)
     shop.flush()
     batch(spark, settings, stream, view)
     publish(spark, settings, [view])
-    known = freshness(settings, view, visible(settings))
-    assert f"{known.final_until:%H:%M:%S}" == "10:02:05"
-    assert known.live_at is None
+    fresh = freshness(settings, view, visible(settings))
+    assert f"{fresh.final_until:%H:%M:%S}" == "10:02:05"
+    assert fresh.live_at is None
     (row,) = spark.table(FRESHNESS).where(f"view = '{view.name}'").collect()
     assert f"{row['final_until']:%H:%M:%S}" == "10:02:05"
-    (only,) = answer(spark, view)
-    assert only["_as_of"] == row["batch_at"] == known.batch_at.replace(tzinfo=None)
+    (merged,) = answer(spark, view)
+    assert merged["_as_of"] == row["batch_at"] == fresh.batch_at.replace(tzinfo=None)
 
 
 def test_readers_are_held_at_the_version_that_the_manifest_or_a_failed_gate_names(spark, settings, stream, view, shop):

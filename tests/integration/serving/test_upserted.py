@@ -1,4 +1,4 @@
-"""A view over tables: compared although both layers never stand at the same offset, and answered from the one that knows more."""
+"""A view over tables: its layers are compared although their offsets differ, and readers see the newer row of each key."""
 
 import json
 import uuid
@@ -18,7 +18,7 @@ from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import confluent_config, ensure_topics
-from lockstep.reconcile import causes
+from lockstep.reconcile.difference import Cause
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 from lockstep.serving.merged import publish
@@ -29,7 +29,7 @@ AT = datetime(2026, 11, 10, 10, tzinfo=UTC)
 
 @dataclass
 class Desk:
-    """Customers and their orders, as Debezium tells them, and both layers of the view over them."""
+    """Customers and their orders, as Debezium publishes them, and both layers of the view over them."""
 
     spark: Any
     settings: Settings
@@ -72,7 +72,7 @@ class Desk:
         publish(self.spark, self.settings, [self.view])
         rows = self.spark.table(f"serving.{self.view.name}").collect()
         assert len(rows) == len({row["order_id"] for row in rows})
-        assert not any(row["_final"] for row in rows), "what a table says today is never final"
+        assert not any(row["_final"] for row in rows), "a table can always change, so no row is final"
         return {row["order_id"]: (str(row["amount"]), row["_layer"]) for row in rows}
 
 
@@ -86,7 +86,7 @@ def desk(spark: Any, settings: Settings) -> Iterator[Desk]:
     CONTRACTS.update(before)
 
 
-def test_the_layers_are_compared_where_they_know_the_same_and_answered_where_more_is_known(desk):
+def test_the_layers_are_compared_at_one_position_and_readers_see_the_newer_row(desk):
     desk.customer("u1", "Alice")
     desk.order("1", "u1", "100.000")
     desk.order("2", "u1", "200.000")
@@ -97,12 +97,12 @@ def test_the_layers_are_compared_where_they_know_the_same_and_answered_where_mor
 
     desk.order("1", "u1", "101.000")
     desk.live()
-    assert desk.verdict() == ("equal", set()), "live is ahead: it is compared as it was"
+    assert desk.verdict() == ("equal", set()), "live is ahead: its older version is compared"
     assert desk.amounts() == {"1": ("101.000", "live"), "2": ("200.000", "batch")}
 
     desk.order("3", "u1", "300.000")
     desk.batch()
-    assert desk.verdict() == ("explained", {causes.NOT_YET_SEEN}), "batch is ahead"
+    assert desk.verdict() == ("explained", {Cause.NOT_YET_SEEN}), "batch is ahead"
     assert desk.amounts() == {"1": ("101.000", "batch"), "2": ("200.000", "batch"), "3": ("300.000", "batch")}
 
     desk.live()

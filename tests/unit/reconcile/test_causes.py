@@ -1,15 +1,13 @@
-"""A cause is named only where it gives the very row that is wrong."""
+"""A cause is named only if it produces the very row that is wrong."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lockstep.contracts import CONTRACTS
-from lockstep.definition.registry import VIEWS
-from lockstep.definition.version import definition_version
 from lockstep.reconcile import causes
-from lockstep.reconcile.causes import Difference, Writers
+from lockstep.reconcile.causes import Writers
+from lockstep.reconcile.difference import Cause, Difference, Kind, Side
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -18,95 +16,76 @@ def at(minute: int) -> datetime:
     return START + timedelta(minutes=minute)
 
 
-def difference(live: str | None, batch: str | None, **more: str) -> Difference:
-    kind = "only_batch" if live is None else "only_live" if batch is None else "changed"
-    return Difference(at(0), "k", more.pop("kind", kind), live, batch, **more)
+def difference(live: str | None, batch: str | None) -> Difference:
+    kind = Kind.ONLY_BATCH if live is None else Kind.ONLY_LIVE if batch is None else Kind.CHANGED
+    return Difference(at(0), "k", kind, Side(live), Side(batch))
 
 
 @pytest.mark.parametrize(
     ("live", "batch", "wrong"),
     [("9", "2", "live"), (None, "2", "live"), ("2", "9", "batch"), ("2", None, "batch"), ("9", "8", "both")],
 )
-def test_the_side_that_is_not_as_computed_anew_is_wrong(live, batch, wrong):
-    found = causes.accuse(difference(live, batch), "2")
-    assert (found.live_cause == "", found.batch_cause == "") == (wrong != "batch", wrong != "live")
-    assert not found.explained
+def test_a_side_is_wrong_if_it_is_not_as_the_view_computes_it(live, batch, wrong):
+    checked = causes.mark_wrong_sides(difference(live, batch), "2")
+    assert (checked.live.unexplained, checked.batch.unexplained) == (wrong != "batch", wrong != "live")
+    assert not checked.explained
 
 
 def test_a_row_that_should_not_be_there_is_wrong_on_the_side_that_has_it():
-    found = causes.accuse(difference("1", None), None)
-    assert (found.live_cause, found.batch_cause) == ("", None)
-    assert found.corrected
+    checked = causes.mark_wrong_sides(difference("1", None), None)
+    assert (checked.live.unexplained, checked.batch.correct) == (True, True)
+    assert checked.corrected
 
 
-def test_a_cause_that_gives_another_row_explains_nothing():
-    found = causes.accuse(difference("3", "2"), "2")
-    assert causes.excuse(found, causes.LATE, {"k": "4"}) == found
-    assert causes.excuse(found, causes.LATE, {"k": "3"}).causes == (causes.LATE,)
-    assert causes.excuse(found, causes.LATE, {}) == found
+def test_a_cause_that_produces_another_row_explains_nothing():
+    checked = causes.mark_wrong_sides(difference("3", "2"), "2")
+    assert causes.attribute_to(Cause.LATE, checked, {"k": "4"}) == checked
+    assert causes.attribute_to(Cause.LATE, checked, {"k": "3"}).causes == (Cause.LATE,)
+    assert causes.attribute_to(Cause.LATE, checked, {}) == checked
 
 
-def test_a_cause_that_leaves_a_row_out_explains_its_absence():
-    found = causes.accuse(difference(None, "2"), "2")
-    assert causes.excuse(found, causes.NOT_YET_SEEN, {"other": "2"}).explained
+def test_a_cause_that_produces_no_row_explains_a_row_that_is_missing():
+    checked = causes.mark_wrong_sides(difference(None, "2"), "2")
+    assert causes.attribute_to(Cause.NOT_YET_SEEN, checked, {"other": "2"}).explained
 
 
-def test_nothing_explains_a_key_that_is_there_twice():
-    found = causes.accuse(difference("2", "2", kind="doubled", doubled="live"), "2")
-    assert found.live_cause == ""
-    assert not causes.excuse(found, causes.DUPLICATE, {"k": "2"}).explained
-    assert not causes.blame_code(found, Writers([(at(9), True)], []), at(1)).explained
+def test_a_correct_side_is_attributed_to_nothing():
+    checked = causes.mark_wrong_sides(difference("2", "9"), "2")
+    assert causes.attribute_to(Cause.LATE, checked, {"k": "2"}) == checked
+
+
+def test_nothing_explains_a_key_that_a_layer_has_twice():
+    doubled = replace(difference("2", "2"), kind=Kind.DOUBLED, live=Side("2", doubled=True))
+    checked = causes.mark_wrong_sides(doubled, "2")
+    assert checked.live.unexplained
+    assert not causes.attribute_to(Cause.DUPLICATE, checked, {"k": "2"}).explained
+    assert not causes.attribute_to_definition(checked, Writers([(at(9), True)], []), at(1)).explained
 
 
 def test_both_sides_must_be_explained():
-    found = causes.excuse(causes.accuse(difference("3", "9"), "2"), causes.LATE, {"k": "3"})
-    assert not found.explained
-    assert causes.blame_code(found, Writers([], [(None, True)]), None).causes == (causes.LATE, causes.OTHER_CODE)
+    late = causes.attribute_to(Cause.LATE, causes.mark_wrong_sides(difference("3", "9"), "2"), {"k": "3"})
+    assert not late.explained
+    both = causes.attribute_to_definition(late, Writers([], [(None, True)]), None)
+    assert both.causes == (Cause.LATE, Cause.OTHER_CODE)
+    assert both.explained
 
 
-def test_code_is_blamed_by_who_wrote_the_row():
+def test_a_row_is_attributed_to_the_definition_that_wrote_it():
     writers = Writers([(at(1), True), (at(2), False)], [((at(5), at(6)), True), (None, False)])
-    assert [writers.other_live(at(m)) for m in (0, 1, 2, 3)] == [True, True, False, False]
-    assert [writers.other_batch(at(m)) for m in (4, 5, 6)] == [False, True, False]
-    assert not Writers([], []).other_live(at(1))
+    assert [writers.other_definition_live(at(m)) for m in (0, 1, 2, 3)] == [True, True, False, False]
+    assert [writers.other_definition_batch(at(m)) for m in (4, 5, 6)] == [False, True, False]
+    assert not Writers([], []).other_definition_live(at(1))
 
 
-def test_a_window_that_is_missing_was_to_be_written_with_the_one_before_it():
+def test_a_missing_window_takes_the_time_of_the_window_before_it():
     windows = [(at(1), at(11)), (at(2), at(12)), (at(4), at(14))]
-    assert [causes.beside(windows, at(m)) for m in (0, 1, 3, 9)] == [at(11), at(11), at(12), at(14)]
+    assert [causes.last_written(windows, at(m)) for m in (0, 1, 3, 9)] == [at(11), at(11), at(12), at(14)]
 
 
-def test_a_replay_excuses_what_it_works_on_and_nothing_is_corrected_yet():
-    found = causes.accuse(difference("9", "2"), "2")
-    waiting = causes.wait_for_replay(found, [(at(0), at(1))])
-    assert waiting.causes == (causes.REPLAY,)
+def test_a_replay_explains_what_it_rewrites_and_nothing_is_corrected_yet():
+    checked = causes.mark_wrong_sides(difference("9", "2"), "2")
+    waiting = causes.attribute_to_replay(checked, [(at(0), at(1))])
+    assert waiting.causes == (Cause.REPLAY,)
     assert waiting.explained
     assert not waiting.corrected
-    assert causes.wait_for_replay(found, [(at(1), at(2))]) == found
-
-
-def test_a_window_is_explained_when_all_its_keys_are():
-    known = causes.excuse(causes.accuse(difference("3", "2"), "2"), causes.LATE, {"k": "3"})
-    unknown = causes.accuse(difference("9", "2"), "2")
-    other = replace(known, window_start=at(1))
-    windows = causes.by_window([known, unknown, other])
-    assert {w: v["verdict"] for w, v in windows.items()} == {at(0): "unexplained", at(1): "explained"}
-    assert windows[at(0)]["causes"] == [causes.LATE]
-
-
-def test_another_definition_has_another_version_and_another_name_has_not():
-    view = VIEWS["page_views_per_minute"]
-    assert definition_version(view) == definition_version(replace(view, name="other"))
-    others = [
-        replace(view, transform=lambda rows: rows),
-        replace(view, allowed_lateness=timedelta(seconds=6)),
-        replace(view, policy="side_output"),
-    ]
-    assert len({definition_version(one) for one in [view, *others]}) == 4
-
-
-def test_another_contract_makes_another_definition(monkeypatch):
-    view = VIEWS["page_views_per_minute"]
-    before = definition_version(view)
-    monkeypatch.setitem(CONTRACTS, "page_views", replace(CONTRACTS["page_views"], required=()))
-    assert definition_version(view) != before
+    assert causes.attribute_to_replay(checked, [(at(1), at(2))]) == checked

@@ -1,22 +1,23 @@
-"""The report says what differs, and JUnit's readers understand it."""
+"""The report shows what differs, for a person and as JUnit XML."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from io import BytesIO, StringIO
 from xml.etree.ElementTree import parse
 
 from rich.console import Console
 
-from lockstep.reconcile.causes import LATE, Difference
-from lockstep.reconcile.report import junit, render
-from lockstep.reconcile.run import Report
+from lockstep.reconcile.difference import Cause, Difference, Kind, Side
+from lockstep.reconcile.report import Report, junit, render, worst
+from lockstep.reconcile.verdict import Verdict, window_verdicts
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-KNOWN = Difference(AT, '{"page":"/"}', "changed", '{"views":3}', '{"views":2}', live_cause=LATE)
-UNKNOWN = Difference(AT, '{"page":"/"}', "only_batch", None, '{"views":2}', live_cause="")
+KNOWN = Difference(AT, '{"page":"/"}', Kind.CHANGED, Side('{"views":3}').wrong(Cause.LATE), Side('{"views":2}'))
+UNKNOWN = Difference(AT, '{"page":"/"}', Kind.ONLY_BATCH, Side(None).wrong(), Side('{"views":2}'))
 REPORTS = [
-    Report("quiet", "equal", None, 0, 0),
-    Report("late", "explained", AT, 5, 0, causes={LATE: 1}, differences=(KNOWN,), corrections=1),
-    Report("wrong", "unexplained", AT, 5, 1, sample=str(UNKNOWN), differences=(UNKNOWN,)),
+    Report("quiet", Verdict.EQUAL, None, 0, 0),
+    Report("late", Verdict.EXPLAINED, AT, 5, 0, causes={Cause.LATE: 1}, differences=(KNOWN,), corrections=1),
+    Report("wrong", Verdict.UNEXPLAINED, AT, 5, 1, sample=str(UNKNOWN), differences=(UNKNOWN,)),
 ]
 
 
@@ -40,3 +41,22 @@ def test_junit_fails_only_what_is_unexplained():
     }
     failed = [case.get("name") for case in root.iter("testcase") if case.find("failure") is not None]
     assert failed == ["5 windows", '2026-01-01 00:00:00 {"page":"/"}']
+
+
+def test_a_report_counts_windows_by_cause_and_quotes_an_unexplained_key():
+    later = replace(KNOWN, window_start=AT + timedelta(minutes=1))
+    differences = [KNOWN, later, UNKNOWN]
+    report = Report.of("wrong", AT, 5, differences, window_verdicts(differences), corrections=3)
+    assert (report.verdict, report.unexplained, report.causes) == ("unexplained", 1, {Cause.LATE: 2})
+    assert report.sample == str(UNKNOWN)
+    assert report.differences == (UNKNOWN, KNOWN, later)
+
+
+def test_a_report_of_explained_differences_quotes_none():
+    report = Report.of("late", AT, 5, [KNOWN], window_verdicts([KNOWN]), corrections=1)
+    assert (report.verdict, report.sample, report.differences) == ("explained", None, (KNOWN,))
+
+
+def test_a_person_sees_the_worst_twenty_keys():
+    known = [replace(KNOWN, key=f"k{n:02}") for n in range(30)]
+    assert worst([*known, UNKNOWN]) == [UNKNOWN, *known[:19]]

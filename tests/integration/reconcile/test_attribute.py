@@ -1,4 +1,4 @@
-"""A table of faults, each in a minute of its own: every one is found and named, and no other minute is blamed."""
+"""Every fault is found and attributed to its cause. Each is in a minute of its own, and the other minutes are equal."""
 
 import json
 import uuid
@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree.ElementTree import parse
 
 import pytest
-from tests.integration.reconcile.test_lambda import pretend_the_query_is_done
+from tests.integration.reconcile.test_run import pretend_live_is_at_the_end
 from tests.support.shop import START, Shop
 from typer.testing import CliRunner
 
@@ -25,16 +25,23 @@ from lockstep.definition.tables import gold_of
 from lockstep.definition.version import definition_version
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import ensure_topics
-from lockstep.reconcile import causes
-from lockstep.reconcile.run import last, reconcile
+from lockstep.reconcile.difference import Cause
+from lockstep.reconcile.record import last
+from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done to a minute's rows, and how it must be reported."""
+    """A change to the rows of a minute, and how reconciliation must report it.
 
-    does: str
+    Args:
+        statement: the SQL that makes the change; empty: the fault is in the events, or there is none.
+        kind: the column of ``ops.reconciliation`` that counts the key.
+        corrected: whether a correction is published.
+    """
+
+    statement: str
     kind: str
     verdict: str = "unexplained"
     causes: str | None = None
@@ -51,18 +58,18 @@ FAULTS = {
     "a window missing live": Fault(f"DELETE FROM {{live}} WHERE {WHOLE}", "only_batch"),
     "a batch row dropped": Fault(f"DELETE FROM {{gold}} WHERE {HOME}", "only_live", corrected=False),
     "a window missing in batch": Fault(f"DELETE FROM {{gold}} WHERE {WHOLE}", "only_live", corrected=False),
-    "a late row counted": Fault(f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", causes.LATE),
+    "a late row counted": Fault(f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", Cause.LATE),
     "a duplicate counted": Fault(
-        f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", causes.DUPLICATE
+        f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", Cause.DUPLICATE
     ),
     "a quarantined row counted": Fault(
-        f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", causes.QUARANTINED
+        f"UPDATE {{live}} SET views = 3 WHERE {HOME}", "changed", "explained", Cause.QUARANTINED
     ),
     "another definition live": Fault(
-        f"UPDATE {{live}} SET views = 7, _updated_at = now() WHERE {HOME}", "changed", "explained", causes.OTHER_CODE
+        f"UPDATE {{live}} SET views = 7, _updated_at = now() WHERE {HOME}", "changed", "explained", Cause.OTHER_CODE
     ),
-    # Once it is over, nothing excuses the row, and it is corrected.
-    "a replay at work": Fault(f"UPDATE {{live}} SET views = 8 WHERE {HOME}", "changed", "explained", causes.REPLAY),
+    # After the replay, the row is unexplained, and is corrected.
+    "a replay at work": Fault(f"UPDATE {{live}} SET views = 8 WHERE {HOME}", "changed", "explained", Cause.REPLAY),
 }
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
@@ -72,8 +79,8 @@ def minute_of(fault: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def found(settings, tmp_path_factory) -> Iterator[Any]:
-    """Both layers agree on every minute; then each fault is done to its minute, and the layers are compared again."""
+def runs(settings, tmp_path_factory) -> Iterator[Any]:
+    """Both layers agree on every minute. Then each fault is made in its minute, and the layers are compared again."""
     name = f"page_views_{uuid.uuid4().hex[:8]}"
     contract = CONTRACTS[name] = replace(CONTRACTS["page_views"], name=name, topic=name)
     view = replace(VIEWS["page_views_per_minute"], name=f"faults_{name[-8:]}", input=name)
@@ -89,10 +96,10 @@ def found(settings, tmp_path_factory) -> Iterator[Any]:
             f"AS SELECT *, current_timestamp() AS _updated_at FROM gold.{view.name}"
         )
         spark.conf.unset(METADATA)
-        pretend_the_query_is_done(settings, contract, view)
+        pretend_live_is_at_the_end(settings, contract, view)
         before = reconcile(spark, settings, [view], "before")[0]
         for fault in FAULTS:
-            _do(spark, view, fault)
+            _make(spark, view, fault)
         replaying = START + timedelta(minutes=minute_of("a replay at work"))
         claim(settings, f"replay-{name}", {gold_of(view): (replaying, replaying + timedelta(minutes=1))})
         after = reconcile(spark, settings, [view], "after", again_since=START)[0]
@@ -100,7 +107,7 @@ def found(settings, tmp_path_factory) -> Iterator[Any]:
         junit_file = tmp_path_factory.mktemp("junit") / "reconcile.xml"
         VIEWS[view.name] = view
         again = CliRunner().invoke(app, ["reconcile", view.name, "--junit", str(junit_file)])
-        unexplained = last(settings, view)["unexplained"]
+        unexplained = last(settings, view).unexplained
         rows = {
             table: [
                 row
@@ -114,7 +121,7 @@ def found(settings, tmp_path_factory) -> Iterator[Any]:
 
 
 def _play(shop: Shop) -> None:
-    """Every minute of two pages: the front page seen twice, another once."""
+    """In every minute, two views of the front page and one of another page, and the events of some faults."""
     for n, fault in enumerate(FAULTS):
         second = n * 60
         for event, page in {"a": "/", "b": "/", "c": "/about"}.items():
@@ -129,29 +136,29 @@ def _play(shop: Shop) -> None:
     shop.flush()
 
 
-def _do(spark: Any, view: Any, fault: str) -> None:
+def _make(spark: Any, view: Any, fault: str) -> None:
     minute = START + timedelta(minutes=minute_of(fault))
     names = {"live": f"live.{view.name}", "gold": f"gold.{view.name}", "minute": f"TIMESTAMP '{minute:%F %T}'"}
     if fault == "another definition live":
         spark.conf.set(METADATA, json.dumps({"writer": "live", "definition": "another"}))
-    if FAULTS[fault].does:
-        spark.sql(FAULTS[fault].does.format(**names))
+    if FAULTS[fault].statement:
+        spark.sql(FAULTS[fault].statement.format(**names))
     spark.conf.unset(METADATA)
 
 
-def of(found: Any, table: str, fault: str, **wanted: str) -> list[Any]:
+def rows_of(runs: Any, table: str, fault: str, **values: str) -> list[Any]:
     start = (START + timedelta(minutes=minute_of(fault))).replace(tzinfo=None)
-    rows = [row for row in found.rows[table] if row["window_start"] == start]
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+    rows = [row for row in runs.rows[table] if row["window_start"] == start]
+    return [row for row in rows if all(row[key] == value for key, value in values.items())]
 
 
-def test_before_the_faults_both_layers_agree(found):
-    assert (found.before.verdict, found.before.windows) == ("equal", len(FAULTS))
+def test_before_the_faults_both_layers_agree(runs):
+    assert (runs.before.verdict, runs.before.windows) == ("equal", len(FAULTS))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_found_and_named(found, fault):
-    (row,) = of(found, "ops.reconciliation", fault, run_id="after")
+def test_a_fault_is_found_and_attributed_to_its_cause(runs, fault):
+    (row,) = rows_of(runs, "ops.reconciliation", fault, run_id="after")
     expected = FAULTS[fault]
     assert (row["verdict"], row["causes"]) == (expected.verdict, expected.causes)
     assert row[expected.kind] >= 1
@@ -159,31 +166,31 @@ def test_a_fault_is_found_and_named(found, fault):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_live_row_that_was_wrong_is_corrected_once_and_a_batch_row_is_not(found, fault):
-    corrections = of(found, "ops.corrections", fault)
+def test_a_live_row_that_was_wrong_is_corrected_once_and_a_batch_row_is_not(runs, fault):
+    corrections = rows_of(runs, "ops.corrections", fault)
     assert bool(corrections) == FAULTS[fault].corrected
     keys = [row["key"] for row in corrections]
-    assert len(keys) == len(set(keys)), "the second run must not tell it again"
+    assert len(keys) == len(set(keys)), "the second run must not publish it again"
     assert all('"views":2' in row["batch"] or '"views":1' in row["batch"] for row in corrections)
 
 
-def test_what_nobody_can_explain_raises_one_alert_and_stays_until_it_is_repaired(found):
+def test_an_unexplained_difference_raises_one_alert_and_stays_until_it_is_repaired(runs):
     unexplained = [fault for fault, f in FAULTS.items() if f.verdict == "unexplained"]
-    assert (found.after.verdict, found.after.unexplained) == ("unexplained", len(unexplained))
-    assert found.unexplained == len(unexplained) + 1, "the replay is over, and excuses nothing any more"
-    (alert,) = found.rows["ops.alerts"]
+    assert (runs.after.verdict, runs.after.unexplained) == ("unexplained", len(unexplained))
+    assert runs.unexplained == len(unexplained) + 1, "the replay is over, and explains nothing any more"
+    (alert,) = runs.rows["ops.alerts"]
     assert alert["kind"] == "unexplained difference"
     assert "no known cause" in alert["text"]
 
 
-def test_each_cause_is_counted(found):
-    named = (causes.LATE, causes.DUPLICATE, causes.QUARANTINED, causes.OTHER_CODE, causes.REPLAY)
-    assert found.after.causes == dict.fromkeys(named, 1)
+def test_each_cause_is_counted(runs):
+    causes = (Cause.LATE, Cause.DUPLICATE, Cause.QUARANTINED, Cause.OTHER_CODE, Cause.REPLAY)
+    assert runs.after.causes == dict.fromkeys(causes, 1)
 
 
-def test_the_command_tells_in_the_terminal_in_junit_and_by_its_exit_code(found):
-    assert found.again.exit_code == 1, found.again.output
-    assert "no known cause" in " ".join(found.again.output.split())
-    cases = list(parse(found.junit).iter("testcase"))  # noqa: S314
+def test_the_command_reports_in_the_terminal_in_junit_and_by_its_exit_code(runs):
+    assert runs.again.exit_code == 1, runs.again.output
+    assert "no known cause" in " ".join(runs.again.output.split())
+    cases = list(parse(runs.junit).iter("testcase"))  # noqa: S314
     failures = [case.get("name") for case in cases if case.find("failure") is not None]
-    assert len(failures) == 1 + found.unexplained + 2, "one for all, and two windows miss both of their keys"
+    assert len(failures) == 1 + runs.unexplained + 2, "one for all, and two windows miss both of their keys"

@@ -1,8 +1,8 @@
-"""One definition in two layers: the same rows, late ones left out by the same rule, every closed window compared."""
+"""Both layers give the same rows from one definition, and every closed window is compared."""
 
-import json
 from pathlib import Path
 
+from tests.support.checkpoints import write_position
 from tests.support.shop import START
 
 from lockstep import lake, service
@@ -12,6 +12,12 @@ from lockstep.ingest.bronze import ingest
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
+
+
+def pretend_live_is_at_the_end(settings, stream, view):
+    """Write a checkpoint of the live query that ends where the topic ends."""
+    ends = {str(p): end for p, (_, end) in topic_offsets(settings, stream.topic).partitions.items()}
+    write_position(Path(lake.checkpoint(settings, view.name, ledger.GENERATION)), {stream.topic: ends})
 
 
 def batch(spark, settings, stream, view):
@@ -39,7 +45,9 @@ def play(shop):
 ANSWER = [("10:00", "/", 3), ("10:01", "/", 2), ("10:02", "/", 1)]
 
 
-def test_both_layers_give_the_worked_answer_and_reconciliation_says_so(spark, settings, stream, view, shop, rows):
+def test_both_layers_give_the_worked_answer_and_reconciliation_finds_them_equal(
+    spark, settings, stream, view, shop, rows
+):
     play(shop)
     entry = batch(spark, settings, stream, view)
     assert entry.counts == {"counted": 6, "ignored": 1, "side_output": 0}
@@ -50,7 +58,7 @@ def test_both_layers_give_the_worked_answer_and_reconciliation_says_so(spark, se
         dropped = [op.numRowsDroppedByWatermark for op in running.lastProgress.stateOperators]
         running.stop()
     assert counts(rows(f"live.{view.name}")) == ANSWER
-    assert dropped == [0, 0], "the engine must never decide what is late"
+    assert dropped == [0, 0], "Spark's watermark must never decide what is late"
     report = next(r for r in reconcile(spark, settings, [view], "run") if r.view == view.name)
     assert (report.verdict, report.windows) == ("equal", 3)
     assert verdict(spark, settings, view) == ("equal", 0)
@@ -63,7 +71,7 @@ def test_a_difference_is_not_forgotten_until_it_is_repaired(spark, settings, str
         f"CREATE TABLE live.{view.name} USING delta LOCATION '{lake.path(settings, f'live.{view.name}')}' "
         f"AS SELECT *, current_timestamp() AS _updated_at FROM gold.{view.name}"
     )
-    pretend_the_query_is_done(settings, stream, view)
+    pretend_live_is_at_the_end(settings, stream, view)
     assert verdict(spark, settings, view) == ("equal", 0)
     spark.sql(f"DELETE FROM gold.{view.name} WHERE window_start = timestamp '2026-11-10 10:01:00'")
     assert verdict(spark, settings, view, again_since=START) == ("unexplained", 1)
@@ -78,16 +86,7 @@ def verdict(spark, settings, view, **options):
     return report.verdict, report.unexplained
 
 
-def pretend_the_query_is_done(settings, stream, view):
-    """Write the two files of a checkpoint that say where the live query is."""
-    place = Path(lake.checkpoint(settings, view.name, 1))
-    ends = {str(p): last for p, (_, last) in topic_offsets(settings, stream.topic).partitions.items()}
-    for directory, text in {"offsets": json.dumps({stream.topic: ends}), "commits": "{}"}.items():
-        (place / directory).mkdir(parents=True)
-        (place / directory / "0").write_text(f"v1\n{{}}\n{text}")
-
-
-def test_a_rebuild_redoes_what_others_touched_and_nothing_else(spark, settings, stream, view, shop, rows):
+def test_a_rebuild_repairs_rows_that_others_changed_and_writes_nothing_else(spark, settings, stream, view, shop, rows):
     play(shop)
     batch(spark, settings, stream, view)
     assert rebuild(spark, settings, view, START, START.replace(hour=12), "again") is None

@@ -1,0 +1,64 @@
+"""What the table of reconciliations remembers of a view: the record in each of its commits."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self
+
+from lockstep import lake
+from lockstep.definition import View
+from lockstep.reconcile.difference import Cause
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+TABLE = "ops.reconciliation"
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """One run over one view, as its commit records it.
+
+    Args:
+        seq: rises by one with every run over the view.
+        until: windows that ended by then (UTC) are settled: no later run has to compare them.
+        windows: how many windows are settled, over all runs. A view that upserts settles none for good: this run's.
+        unexplained: how many windows differed for no known cause.
+        causes: by cause, in how many windows it was found.
+        sample: one of the unexplained differences.
+    """
+
+    view: str
+    seq: int
+    until: datetime
+    run_id: str
+    windows: int
+    unexplained: int
+    causes: Mapping[Cause, int]
+    sample: str | None
+
+    def as_record(self) -> dict[str, Any]:
+        """The record for the commit."""
+        causes = {cause.value: windows for cause, windows in self.causes.items()}
+        return asdict(self) | {"writer": "reconcile", "until": self.until.isoformat(), "causes": causes}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Read the record of a commit."""
+        return cls(
+            view=record["view"],
+            seq=record["seq"],
+            until=datetime.fromisoformat(record["until"]),
+            run_id=record["run_id"],
+            windows=record["windows"],
+            unexplained=record["unexplained"],
+            # The first release recorded no causes.
+            causes={Cause(name): windows for name, windows in record.get("causes", {}).items()},
+            sample=record["sample"],
+        )
+
+
+def last(settings: "Settings", view: View) -> Reconciliation | None:
+    """The view's last reconciliation; None before the first. Needs no Spark."""
+    records = (commit.record for commit in lake.commits(settings, TABLE))
+    return next((Reconciliation.from_record(record) for record in records if record.get("view") == view.name), None)

@@ -1,0 +1,29 @@
+"""A window is explained if all of its keys are."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from lockstep.reconcile.difference import Cause, Difference, Kind, Side
+from lockstep.reconcile.verdict import Verdict, overall, window_verdicts
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+NEXT = START + timedelta(minutes=1)
+UNKNOWN = Difference(START, "k", Kind.CHANGED, Side("3").wrong(), Side("2"))
+LATE = replace(UNKNOWN, live=Side("3").wrong(Cause.LATE))
+AHEAD = replace(UNKNOWN, live=Side("3").wrong(Cause.NOT_YET_SEEN))
+
+
+def test_a_window_is_explained_when_all_its_keys_are():
+    windows = window_verdicts([LATE, UNKNOWN, replace(LATE, window_start=NEXT)])
+    assert {start: window.verdict for start, window in windows.items()} == {START: "unexplained", NEXT: "explained"}
+    assert windows[START].causes == (Cause.LATE,)
+
+
+def test_a_window_is_compared_again_while_it_is_unexplained_or_its_cause_passes():
+    assert [window_verdicts([d])[START].open for d in (LATE, UNKNOWN, AHEAD)] == [False, True, True]
+
+
+def test_the_worst_window_decides_the_overall_verdict():
+    assert overall({}) is Verdict.EQUAL
+    assert overall(window_verdicts([LATE])) is Verdict.EXPLAINED
+    assert overall(window_verdicts([LATE, replace(UNKNOWN, window_start=NEXT)])) is Verdict.UNEXPLAINED
