@@ -2,16 +2,16 @@
 
 from datetime import UTC, datetime
 
+from tests.support.commits import entry, ranges
+
 from lockstep.ledger.entries import Entry
 from lockstep.ledger.event_time import reached
-from lockstep.ledger.ranges import Range
 
 SECOND = 1000
 
 
 def an_entry(ends: dict[int, int], times: dict[int, int]) -> Entry:
-    ranges = tuple(Range("page_views", "id-1", p, 0, end) for p, end in ends.items())
-    return Entry("bronze.page_views", 1, 1, "run", "code", ranges, 0, {}, {}, times, 0)
+    return entry(ranges({p: (0, end) for p, end in ends.items()}), reached=times)
 
 
 NEWEST_FIRST = [

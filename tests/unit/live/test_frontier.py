@@ -1,15 +1,14 @@
 """Live is read as it was when it knew no more of the log than gold."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.commits import entry, ranges, write_commit
 
 from lockstep.definition.registry import VIEWS
 from lockstep.ledger.entries import Entry
-from lockstep.ledger.ranges import Range
 from lockstep.live.frontier import live_within
 from lockstep.settings import Settings
 
@@ -22,8 +21,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def gold(users: int, orders: int) -> Entry:
-    ranges = (Range("users", "id", 0, 0, users), Range("orders", "id", 0, 0, orders))
-    return Entry("gold.x", 1, 1, "run", "code", ranges, 0, {}, {}, {}, 0)
+    return entry([*ranges({0: (0, users)}, "users"), *ranges({0: (0, orders)}, "orders")], "gold.x")
 
 
 def live(users: int, orders: int, watermark: int = 0) -> dict[str, Any]:
@@ -32,11 +30,8 @@ def live(users: int, orders: int, watermark: int = 0) -> dict[str, Any]:
 
 def log(settings: Settings, *records: dict[str, Any]) -> None:
     """A Delta log of the live table with a commit for each record, one second after the other."""
-    directory = Path(settings.lake) / "live" / VIEW.name / "_delta_log"
-    directory.mkdir(parents=True)
     for version, record in enumerate(records):
-        info = {"timestamp": version * 1000, "operation": "MERGE", "userMetadata": json.dumps(record)}
-        (directory / f"{version:020d}.json").write_text(json.dumps({"commitInfo": info}))
+        write_commit(settings, f"live.{VIEW.name}", version, record, timestamp=version * 1000, operation="MERGE")
 
 
 def test_the_newest_version_that_gold_covers_is_taken(settings):

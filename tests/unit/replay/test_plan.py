@@ -1,12 +1,11 @@
 """The plan, from ledgers alone: logs as Delta writes them, no broker and no Spark."""
 
-import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.commits import entry, ledger_record, ranges, statistics, write_commit
 
 from lockstep.definition.registry import VIEWS
 from lockstep.ledger.ranges import Range, to_where
@@ -24,46 +23,29 @@ def settings(tmp_path):
     return Settings(home=tmp_path, lake=str(tmp_path / "lake"))
 
 
-def write(settings, table, version, ranges, first, last, rows=10, column="_arrival"):
+def write(settings, table, version, spans, first, last, rows=10, column="_arrival"):
     """A commit of a table's log, whose rows arrived between two minutes after START."""
     low, high = (f"{START + timedelta(minutes=m):%FT%T}.000Z" for m in (first, last))
-    record = {
-        "writer": "test",
-        "seq": version,
-        "code_since": 1,
-        "run_id": "r",
-        "code_version": "c",
-        "ranges": [Range("page_views", "id", p, *span).as_dict() for p, span in ranges.items()],
-    }
-    stats = {
-        "numRecords": rows,
-        "minValues": {column: low, "partition": 0},
-        "maxValues": {column: high, "partition": 0},
-    }
-    actions = [
-        {
-            "commitInfo": {
-                "timestamp": version,
-                "operation": "WRITE",
-                "operationMetrics": {"numOutputRows": str(rows), "numOutputBytes": "1000"},
-                "userMetadata": json.dumps(record),
-            }
-        },
-        {"add": {"stats": json.dumps(stats)}},
-    ]
-    log = Path(settings.lake) / table.replace(".", "/") / "_delta_log"
-    log.mkdir(parents=True, exist_ok=True)
-    (log / f"{version:020d}.json").write_text("\n".join(json.dumps(a) for a in actions))
+    write_commit(
+        settings,
+        table,
+        version,
+        ledger_record(ranges(spans), seq=version),
+        rows=rows,
+        size=1000,
+        timestamp=version,
+        files=[statistics(rows, {column: low, "partition": 0}, {column: high, "partition": 0})],
+    )
 
 
 @pytest.fixture
 def lake(settings):
     """Three runs of an hour each, on two partitions, in all three layers."""
     for n in range(3):
-        ranges = {0: (100 * n, 100 * (n + 1)), 1: (7 * n, 7 * (n + 1))}
+        taken = {0: (100 * n, 100 * (n + 1)), 1: (7 * n, 7 * (n + 1))}
         for table, column in (("bronze.page_views", "timestamp"), ("silver.page_views", "_arrival")):
-            write(settings, table, n + 1, ranges, 60 * n, 60 * n + 59, column=column)
-        write(settings, f"gold.{VIEW}", n + 1, ranges, 0, 0)
+            write(settings, table, n + 1, taken, 60 * n, 60 * n + 59, column=column)
+        write(settings, f"gold.{VIEW}", n + 1, taken, 0, 0)
     return settings
 
 
@@ -138,13 +120,9 @@ def test_ranges_touch_when_an_offset_is_in_both(one, other):
 
 
 def test_the_hull_has_every_partition_of_its_runs():
-    class Entry:
-        def __init__(self, *ranges):
-            self.ranges = ranges
-
     runs = [
-        Entry(Range("t", "i", 0, 5, 9), Range("t", "i", 1, 3, 3), Range("other", "o", 0, 50, 60)),
-        Entry(Range("t", "i", 0, 0, 5)),
+        entry([*ranges({0: (5, 9), 1: (3, 3)}, "t"), *ranges({0: (50, 60)}, "other")]),
+        entry(ranges({0: (0, 5)}, "t")),
     ]
     whole = hull(runs, "t")
     assert [(r.partition, r.start, r.end) for r in whole] == [(0, 0, 9), (1, 3, 3)]
