@@ -109,7 +109,7 @@ class Demo:
     def _look(self, airflow: Airflow, played: Played, position: str) -> tuple[Status, list[Fact]]:
         settings, plan = self.stack.settings, played.plan
         first_day = plan.start.replace(hour=0, minute=0, second=0, microsecond=0)
-        status = gather(settings, self.stack)
+        status = gather(settings, {name: service.state for name, service in self.stack.health().items()})
         self._refuse(airflow, status)
         arrived = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
         if not self._asked and not facts.missing([arrived[0], facts.sold(status)]):
