@@ -1,4 +1,4 @@
-"""``lockstep serving``: how fresh the merged answers are."""
+"""``lockstep serving``: the freshness of the merged answers."""
 
 import json
 from dataclasses import asdict
@@ -18,20 +18,20 @@ def serving(
     views: Annotated[list[str] | None, typer.Argument(help="Views; without one, those that run.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Show of each view until when its answer is final, and when each layer last wrote (UTC)."""
+    """Show for each view until when its answer is final, and when each layer last wrote (UTC)."""
     settings = configuration.load()
-    held = visible(settings)
-    found = [freshness(settings, view, held) for view in chosen(",".join(views) if views else settings.views)]
+    versions = visible(settings)
+    answers = [freshness(settings, view, versions) for view in chosen(",".join(views) if views else settings.views)]
     if as_json:
-        typer.echo(json.dumps([asdict(one) for one in found], indent=2, default=datetime.isoformat))
+        typer.echo(json.dumps([asdict(answer) for answer in answers], indent=2, default=datetime.isoformat))
         return
     table = Table("view", "final until", "batch wrote", "live wrote", box=None, pad_edge=False)
-    for one in found:
-        table.add_row(one.view, *(_shown(moment) for moment in (one.final_until, one.batch_at, one.live_at)))
+    for answer in answers:
+        table.add_row(answer.view, *(_time(at) for at in (answer.final_until, answer.batch_at, answer.live_at)))
     Console().print(table)
 
 
-def _shown(moment: datetime | None) -> str:
-    if moment is None:
+def _time(at: datetime | None) -> str:
+    if at is None:
         return "-"
-    return f"{moment:%F %T} ({(datetime.now(UTC) - moment).total_seconds():,.0f} s ago)"
+    return f"{at:%F %T} ({(datetime.now(UTC) - at).total_seconds():,.0f} s ago)"
