@@ -182,7 +182,9 @@ def verdicts(reports: "Iterable[reconciliation.Report]") -> dict[str, str]:
         TaskFailed: a window differs for no known reason.
     """
     reports = list(reports)
-    reasons = [f"{r.view}: {r.unexplained} of {r.windows} windows, such as {r.sample}" for r in reports if r.unexplained]
+    reasons = [
+        f"{r.view}: {r.unexplained} of {r.windows} windows, such as {r.sample}" for r in reports if r.unexplained
+    ]
     if reasons:
         raise TaskFailed("Live and batch differ, and no cause is known:\n  " + "\n  ".join(reasons))
     return {report.view: f"{report.windows} windows {report.verdict}" for report in reports}
