@@ -42,7 +42,9 @@ def test_a_gap_in_a_ledger_is_named(write: Callable[..., None], stream: Contract
     write(2, 12, 20)
     result = verify(stream)
     assert result.exit_code == 1
-    assert any("entry 2" in line and "misses offsets [10, 12)" in line for line in lines(result, "BROKEN")), result.output
+    assert any("entry 2" in line and "misses offsets [10, 12)" in line for line in lines(result, "BROKEN")), (
+        result.output
+    )
     assert not any("entries" in line for line in lines(result, "whole"))
 
 
