@@ -1,7 +1,7 @@
-"""**Bronze.** Every minute, take what the topics have beyond the ledger, in one commit per table.
+"""**Bronze.** Every minute, write the new records of the topics to bronze, in one commit per table.
 
-`events` are the streams that producers write, `changes` those that Debezium captures. A stream that fails does not stop
-the others. `landed` starts [refine](/dags/refine) when bronze has more than silver.
+Producers write the streams of `events`, and Debezium captures those of `changes`. A stream that fails does not stop the
+others. `landed` starts [refine](/dags/refine) when silver is behind bronze.
 """
 
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
 )
 def ingest():
     @task
-    def take(kind: str, run_id: str) -> dict[str, int]:
+    def write_bronze(kind: str, run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
         return tasks.ingest(kind, run_id)
@@ -34,14 +34,14 @@ def ingest():
     def landed() -> list[str]:
         from lockstep import tasks
 
-        # Not what the tasks before have taken: a task that died with its work done is run again, and takes nothing.
+        # The results of the tasks before do not tell: a task that died after its commit runs again, and then ingests nothing.
         if not (streams := tasks.unrefined()):
-            raise AirflowSkipException("Silver has all that bronze has")
+            raise AirflowSkipException("Silver is not behind bronze")
         return streams
 
-    taken = [take.override(task_id=kind)(kind) for kind in ("events", "changes")]
-    taken >> landed()
-    taken >> EmptyOperator(task_id="complete")
+    kinds = [write_bronze.override(task_id=kind)(kind) for kind in ("events", "changes")]
+    kinds >> landed()
+    kinds >> EmptyOperator(task_id="complete")
 
 
 ingest()

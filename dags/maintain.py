@@ -1,4 +1,4 @@
-"""**Housekeeping.** Every hour: compact, vacuum and trim, never past what a reader, a replay or an as-of query needs."""
+"""**Housekeeping.** Every hour, compact the tables and remove old files that no reader, replay or as-of query needs."""
 
 from datetime import UTC, datetime
 
@@ -19,12 +19,12 @@ from lockstep.orchestration import BACKFILL_POOL, defaults
 )
 def maintain():
     @task(task_id="maintain")
-    def tidy(run_id: str) -> list[str]:
+    def compact_and_vacuum(run_id: str) -> list[str]:
         from lockstep import tasks
 
         return tasks.maintain(run_id)
 
-    tidy()
+    compact_and_vacuum()
 
 
 maintain()

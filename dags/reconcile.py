@@ -1,7 +1,8 @@
-"""**Live against batch.** When gold grew, and every other minute (a window may close in the live layer last): compare each view's
-closed windows, and keep a row for each in `ops.reconciliation`. The task fails when a difference has no known cause.
+"""**Live against batch.** Compare each view's closed windows, and write one row per view to `ops.reconciliation`. The task
+fails when a difference has no known cause.
 
-Beside it, `gate_gold` holds what [rollup_daily](/dags/rollup_daily) rebuilt against its suites.
+It runs when gold has new rows, and every other minute, because a window may close in live after it closes in batch. At the
+same time `gate_gold` checks the days that [rollup_daily](/dags/rollup_daily) rebuilt against the suites of gold.
 """
 
 from datetime import UTC, datetime

@@ -1,8 +1,8 @@
-"""**Silver and gold.** When bronze grew: parse, deduplicate and quarantine, hold silver against its suites, roll the
-views up, and hold gold against its suites.
+"""**Silver and gold.** When bronze has new rows: parse, deduplicate and quarantine them, check silver against its suites,
+roll up the views, and check gold against its suites.
 
-A gate that shuts fails its task, and the views over that stream wait; the others go on. `gate_gold` starts
-[reconcile](/dags/reconcile).
+When a check fails, the task of its gate fails, and the views that read this table wait. The other views go on. `gate_gold`
+starts [reconcile](/dags/reconcile).
 """
 
 from datetime import UTC, datetime
@@ -56,7 +56,7 @@ def refine():
     tasks = [silver(), gate_silver(), gold(), gate_gold()]
     for before, after in pairwise(tasks):
         before >> after
-    # A view that waits must not turn the run green, so the run ends with a task that needs all of them.
+    # The other tasks run after a failure, too. This last one needs all of them, so that the run fails with any of them.
     tasks >> EmptyOperator(task_id="complete", trigger_rule=TriggerRule.NONE_FAILED)
 
 

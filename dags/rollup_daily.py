@@ -1,7 +1,7 @@
-"""**Past days.** Rebuild the views and the marts of one day (UTC), whole: run it as often as you like.
+"""**Past days.** Rebuild the views and the marts of one whole day (UTC). You may run it again at any time.
 
 The data interval is the day, so *Trigger → Backfill* rebuilds any range of days, also those before the start date. Give it
-two active runs at most: that is what its pool admits, and live work keeps its place.
+two active runs at most: its pool has two slots, which leaves room for live work.
 """
 
 from datetime import UTC, datetime

@@ -1,6 +1,6 @@
-"""Airflow, as a person drives it: through its public API, with the password of its login page.
+"""Airflow's public API, with the user and the password of its login page.
 
-Importing Airflow's client takes more than a second, so it is imported in the functions that need it, after the login.
+The import of Airflow's client takes more than a second, so functions import it when they need it, after the login.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from airflow_client.client import ApiClient
 
 USER = "admin"
-# The API answers in well under a second, but a machine may be busy with the whole stack's start.
+# The API usually answers in less than a second. It takes longer while the whole stack starts.
 _TIMEOUT_SECONDS = 30.0
-# More than the platform has DAGs and pools; the API's own default is 50.
+# The platform has fewer DAGs and pools than this, so one page has all of them. The API's default is 50.
 _PAGE = 100
 
 Parameters = ParamSpec("Parameters")
@@ -30,19 +30,30 @@ Answer = TypeVar("Answer")
 
 
 class AirflowRefused(LockstepError):
-    """Airflow's API did not answer, or did not do what it was asked."""
+    """Airflow's API did not answer, or refused a request."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a DAG; ``state`` is Airflow's own (queued, running, success, failed)."""
+    """One run of a DAG. ``state`` is Airflow's: queued, running, success or failed."""
 
     dag: str
     run_id: str
     state: str
     ended_at: str | None
 
+    @property
+    def failed(self) -> bool:
+        """Whether the run has failed, after all retries of its tasks."""
+        return self.state == "failed"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended, well or not."""
+        return self.state in ("success", "failed")
+
     def __str__(self) -> str:
+        """The state, and when the run ended, for people. Programs read the fields."""
         return f"{self.state} {(self.ended_at or '')[:19]}".strip()
 
 
@@ -59,12 +70,12 @@ class Airflow:
         self._import_errors = ImportErrorApi(client)
 
     def dags(self) -> dict[str, bool]:
-        """The DAGs that were parsed, and whether each is paused."""
+        """All DAGs that Airflow has parsed, and whether each is paused."""
         answer = _call("list the DAGs", self._dags.get_dags, limit=_PAGE)
         return {dag.dag_id: dag.is_paused for dag in answer.dags}
 
     def import_errors(self) -> dict[str, str]:
-        """File to traceback, for the DAG files that cannot be imported."""
+        """The DAG files that cannot be imported, each with its traceback."""
         answer = _call("list the import errors", self._import_errors.get_import_errors)
         return {error.filename: error.stack_trace for error in answer.import_errors}
 
@@ -75,7 +86,7 @@ class Airflow:
         _call(f"unpause the DAG {dag}", self._dags.patch_dag, dag, DAGPatchBody(is_paused=False))
 
     def ensure_pools(self, pools: Mapping[str, tuple[int, str]]) -> None:
-        """Create the pools (name to slots and description), or bring them to these sizes."""
+        """Create the pools (by name: slots and description), or change those that exist."""
         from airflow_client.client import PoolBody, PoolPatchBody
 
         existing = {pool.name for pool in _call("list the pools", self._pools.get_pools, limit=_PAGE).pools}
@@ -96,7 +107,7 @@ class Airflow:
         ]
 
     def succeeded(self, dag: str, start: datetime, end: datetime) -> int:
-        """How many data intervals that start in ``[start, end)`` the DAG has done."""
+        """The number of successful runs whose data interval starts in ``[start, end)``."""
         answer = _call(
             f"count the runs of {dag}",
             self._runs.get_dag_runs,
@@ -109,30 +120,30 @@ class Airflow:
         return answer.total_entries or 0
 
     def last_runs(self) -> dict[str, Run]:
-        """Each DAG's newest run that has ended, else its newest."""
+        """By DAG, its newest run that has ended; its newest run if none has ended."""
         newest: dict[str, Run] = {}
         for dag in self.dags():
             runs = self.runs(dag)
             if runs:
-                newest[dag] = next((run for run in runs if run.state in ("success", "failed")), runs[0])
+                newest[dag] = next((run for run in runs if run.ended), runs[0])
         return newest
 
     def backfill(self, dag: str, start: datetime, end: datetime, max_active_runs: int) -> int:
-        """Ask for the DAG's runs of the data intervals that start in ``[start, end]``, those that are missing or failed.
+        """Start a backfill: run each data interval that starts in ``[start, end]`` and has no successful run.
 
         Returns:
             The backfill's id.
         """
         from airflow_client.client import BackfillPostBody, ReprocessBehavior
 
-        wanted = BackfillPostBody(
+        body = BackfillPostBody(
             dag_id=dag,
             from_date=start,
             to_date=end,
             max_active_runs=max_active_runs,
             reprocess_behavior=ReprocessBehavior.FAILED,
         )
-        return _call(f"start a backfill of {dag}", self._backfills.create_backfill, wanted).id
+        return _call(f"start a backfill of {dag}", self._backfills.create_backfill, body).id
 
     def active_backfill(self, dag: str) -> int | None:
         """The id of the DAG's backfill that has not ended, or None."""
@@ -143,7 +154,7 @@ class Airflow:
 def _call(
     action: str, request: Callable[Parameters, Answer], *args: Parameters.args, **options: Parameters.kwargs
 ) -> Answer:
-    """Send the request. ``action`` says in an error's message what Airflow did not do."""
+    """Send the request. ``action`` names it in error messages."""
     from airflow_client.client import ApiException
 
     options["_request_timeout"] = _TIMEOUT_SECONDS
@@ -157,8 +168,8 @@ def _call(
         ) from error
     except ValidationError as error:
         raise AirflowRefused(
-            f"Airflow was asked to {action}, and its answer is not one of the client's version: {error}. "
-            "LOCKSTEP_AIRFLOW_URL has to be an Airflow of the version in the lock."
+            f"Airflow was asked to {action}, and answered in another format than the client knows: {error}. "
+            "LOCKSTEP_AIRFLOW_URL must be an Airflow of the version in the lock."
         ) from error
 
 
@@ -167,19 +178,19 @@ def connected(settings: Settings) -> Iterator[Airflow]:
     """Log in as the stack's user.
 
     Raises:
-        AirflowRefused: nobody answers there, or the password is another one.
+        AirflowRefused: the API does not answer, or the password is wrong.
     """
     token = _log_in(settings)
     from airflow_client.client import ApiClient, Configuration
 
-    # Without retries: whoever can wait asks again, and whoever cannot is to see the first error.
+    # No retries here: a caller that can wait retries itself, and the others see the first error at once.
     configuration = Configuration(host=settings.airflow_url, access_token=token, retries=0)
     with ApiClient(configuration) as client:
         yield Airflow(client)
 
 
 def _log_in(settings: Settings) -> str:
-    """A token of the API. The login is a part of the stack's auth manager, not of the API that the client has."""
+    """Get a token for the API. The login belongs to the auth manager of the stack, so the generated client lacks it."""
     login = {"username": USER, "password": settings.airflow_password.get_secret_value()}
     try:
         answer = httpx.post(f"{settings.airflow_url}/auth/token", json=login, timeout=_TIMEOUT_SECONDS)

@@ -1,4 +1,4 @@
-"""The server's catalog, which is in memory: derived from the lake by the first client after the server's start."""
+"""The names of tables in the Spark server. They are in its memory, so the first client after its start registers them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def connect(settings: "Settings", name: str, session_id: str | None = None) -> "Iterator[SparkSession]":
-    """Open a session as :func:`lockstep.session.connect` does, with all tables known by name. For entry points.
+    """Open a session in which all tables can be read by name. For entry points.
 
     Args:
         name: the user that the server's UI shows, such as ``ingest``.
-        session_id: a fixed UUID, for a client that wants to find its session again; such a session is left open.
+        session_id: a fixed UUID, for a client that will open the same session again. Such a session is not closed.
     """
     with session.connect(settings, name, session_id) as spark:
         if not lake.registered(spark):
@@ -32,13 +32,14 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
 
 
 def derive(spark: "SparkSession", settings: "Settings") -> None:
-    """Make the lake's tables, and the late rows and merged answers of the views that run, known by name.
+    """Register the lake's tables, and for each view that runs its late rows and its merged answer.
 
-    One client does it and the others wait: two that create the same view at once do collide, OR REPLACE or not.
+    One client does it, and the others wait for the lease: Spark fails if two clients create the same view at once, also with
+    OR REPLACE.
     """
     with lease(settings, late.CATALOG, "derive"):
         if lake.register(spark, settings):
-            # A view that is refused when it starts must not keep the clients of all others out.
+            # Leave out a view that is not valid: it must not stop the clients of the other views.
             views = [view for view in named(settings.views) if not problems(view)]
             late.define_all(spark, views)
             merged.publish(spark, settings, views)

@@ -1,18 +1,20 @@
-"""What all DAGs share: owner, retries, pools and the names of the assets that start one DAG after another.
+"""Settings that all DAGs share: owner, retries, pools, and the names of the assets that start the next DAG.
 
-Plain values, so that a DAG file imports nothing heavy.
+These are plain values, so that a DAG file imports nothing heavy.
 """
 
 from datetime import timedelta
 from typing import Any
 
 OWNER = "lockstep"
+# Most failures are a service that restarts, which takes seconds. Airflow's default is five minutes.
 RETRY_DELAY = timedelta(seconds=5)
 
 LIVE_POOL = "live_ingest"
 BACKFILL_POOL = "backfill"
 
-# A Spark Connect client cannot choose one of Spark's own pools, so the limit is on what Airflow admits.
+# A Spark Connect client cannot choose one of Spark's scheduler pools, so Airflow limits how many tasks run at once. Two
+# backfills fit on two cores. The live pool has room for all of its DAGs together.
 POOLS: dict[str, tuple[int, str]] = {
     LIVE_POOL: (4, "ingest, refine and reconcile: always admitted"),
     BACKFILL_POOL: (2, "days that are rolled up again, and maintenance: leave room for the live pool"),
@@ -23,7 +25,7 @@ GOLD = "lockstep://gold"
 
 
 def defaults(pool: str) -> dict[str, Any]:
-    """Default arguments of a DAG's tasks; those of the live pool go first."""
+    """Default arguments of a DAG's tasks. Tasks of the live pool have the higher priority."""
     return {
         "owner": OWNER,
         "retries": 3,

@@ -1,21 +1,36 @@
-"""What the tasks of the DAGs do: one function each, whose arguments and results fit into an XCom.
+"""The work of the DAGs' tasks: one function for each task, with arguments and results that fit into an XCom.
 
-Each opens its own client of the Spark server. A stream that fails does not stop the others: all are tried, then the step
-fails and names each. Every step can run again, and finds nothing to do when nothing is new.
+Each function opens its own client of the Spark server. Every function may run again: it does nothing if nothing is new.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lockstep import lake, marts
 from lockstep import settings as configuration
+from lockstep.batch import rollup
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
+from lockstep.control.intervals import backfilling, of_gold
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
+from lockstep.definition.tables import gold_of
 from lockstep.errors import LockstepError
+from lockstep.ingest import bronze
+from lockstep.maintain import run as maintenance
+from lockstep.quality import docs, readiness
+from lockstep.quality.gate import run_gates
+from lockstep.quality.suites import gated
+from lockstep.reconcile import run as reconciliation
+from lockstep.refine import silver
+from lockstep.replay import run as replays
+from lockstep.replay.markdown import diff_as_markdown
+from lockstep.replay.request import parse
+from lockstep.serving import merged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,234 +38,200 @@ if TYPE_CHECKING:
     from lockstep.ledger.entries import Entry
     from lockstep.settings import Settings
 
-# Two at a time keep two cores busy; more would only queue in the server, behind live queries.
-AT_ONCE = 2
+# Two threads keep two cores busy. More jobs would wait in the Spark server, behind the live queries.
+MAX_THREADS = 2
 Item = TypeVar("Item", Contract, View)
 Work = Callable[["SparkSession", "Settings", Item, str], "Entry | None"]
+Connect = Callable[["Settings", str], AbstractContextManager["SparkSession"]]
 log = logging.getLogger(__name__)
 
 
-class StepFailed(LockstepError):
-    """Some of the streams or views of a step failed; the message has each with its reason."""
+class TaskFailed(LockstepError):
+    """A task failed for some of its streams or views. The message names each with its reason."""
 
 
 def ingest(kind: str, run_id: str) -> dict[str, int]:
-    """Take what the topics of a kind (``events`` or ``changes``) have into bronze; rows by stream, where any were new."""
-    from lockstep.ingest.bronze import behind
-    from lockstep.ingest.bronze import ingest as work
-
-    contracts = behind(configuration.load(), (c for c in CONTRACTS.values() if c.kind == kind))
-    return _each("ingest", work, contracts, run_id)
+    """Write new records of the topics of a kind (``events`` or ``changes``) to bronze; new rows by stream."""
+    contracts = bronze.behind(configuration.load(), (c for c in CONTRACTS.values() if c.kind == kind))
+    return for_each("ingest", bronze.ingest, contracts, run_id)
 
 
 def unrefined() -> list[str]:
-    """The streams of which bronze has more than silver, whoever brought it there."""
-    from lockstep.refine.silver import behind
-
+    """The streams whose silver is behind bronze."""
     settings = configuration.load()
-    return [name for name, contract in CONTRACTS.items() if behind(settings, contract)]
+    return [name for name, contract in CONTRACTS.items() if silver.behind(settings, contract)]
 
 
 def refine(run_id: str) -> dict[str, int]:
-    """Bring silver up to bronze; rows by stream, where any were new."""
-    from lockstep.refine.silver import refine as work
-
-    return _each("refine", work, [CONTRACTS[name] for name in unrefined()], run_id)
+    """Bring silver up to bronze; new rows by stream."""
+    return for_each("refine", silver.refine, [CONTRACTS[name] for name in unrefined()], run_id)
 
 
 def roll_up(run_id: str) -> dict[str, int]:
-    """Bring the views' gold up to silver, where silver has passed its gate; rows by view, where any were new."""
-    from lockstep.batch.rollup import roll_up as work
-    from lockstep.definition.tables import sources
-    from lockstep.quality.gate import is_open
-
+    """Bring the views' gold up to silver; new rows by view. A view waits while a gate of its silver tables is shut."""
     settings = configuration.load()
-    ready = []
-    for view in chosen(settings.views):
-        shut = [table for table in sources(view) if not is_open(settings, table)]
-        if shut:
-            log.warning("%s waits: %s has not passed its gate", view.name, ", ".join(shut))
-        else:
-            ready.append(view)
-    return _each("roll_up", work, ready, run_id)
+    views = readiness.ready(settings, chosen(settings.views))
+    return for_each("roll_up", rollup.roll_up, views, run_id)
 
 
 def gate(layer: str, run_id: str) -> dict[str, int]:
-    """Hold what is new in a layer (``silver`` or ``gold``) against its suites; checks made by table.
+    """Check the new rows of a layer (``silver`` or ``gold``) against its suites; number of checks by table.
 
-    The data docs are built again when anything was looked at; readers of the merged answers follow a gold that has passed.
+    When gold has passed, ``serving.<view>`` shows it. The data docs are built again after every gate, also after a failure.
     """
-    from lockstep.quality.gate import gate as work
-    from lockstep.quality.gate import is_open
-    from lockstep.quality.suites import gated
-
     settings = configuration.load()
-    tables = [t for t in gated(settings) if t.startswith(f"{layer}.") and not is_open(settings, t)]
+    tables = readiness.unchecked(settings, [table for table in gated(settings) if table.startswith(f"{layer}.")])
     if not tables:
         return {}
     try:
         with connect(settings, "gate") as spark:
-            outcomes = work(spark, settings, tables, run_id)
+            outcomes = run_gates(spark, settings, tables, run_id)
             if layer == "gold":
-                _publish(spark, settings)
+                merged.publish(spark, settings, chosen(settings.views))
     finally:
-        _data_docs(settings)
+        log.info("Data docs: %s", docs.build(settings))
     return {outcome.table: outcome.checks for outcome in outcomes}
 
 
-def _publish(spark: "SparkSession", settings: "Settings") -> None:
-    from lockstep.serving.merged import publish
-
-    publish(spark, settings, chosen(settings.views))
-
-
-def _data_docs(settings: "Settings") -> None:
-    from lockstep.quality.docs import build
-
-    log.info("Data docs: %s", build(settings))
-
-
 def rebuild_day(start: datetime, end: datetime, run_id: str) -> list[str]:
-    """Rebuild every view and mart for the days in ``[start, end)`` (UTC), and name what was built.
+    """Rebuild every view and mart for the days in ``[start, end)`` (UTC); the names of the tables that were built.
 
-    Gold is left to the next gate, which takes all that is new in one go: a gate a day would double the time of a backfill.
+    Gold is checked by the next run of its gate, for all days at once: one gate for each day would double the time of a
+    backfill.
 
     Raises:
-        IntervalHeld: a replay is at work on one of the days; the message names it.
+        IntervalHeld: a replay works on one of the days. The message names it.
     """
-    from lockstep.batch.rollup import rebuild
-    from lockstep.control.intervals import backfilling, of_gold
-    from lockstep.definition.tables import gold_of
-    from lockstep.marts import build
-
     settings = configuration.load()
     views = list(chosen(settings.views))
     spans = {gold_of(view): of_gold(view, start, end) for view in views}
     with backfilling(settings, run_id, spans), connect(settings, "rollup") as spark:
-        entries = [rebuild(spark, settings, view, start, end, run_id) for view in views]
-        return [entry.table for entry in entries if entry] + build(spark, settings, start, end, run_id)
+        entries = [rollup.rebuild(spark, settings, view, start, end, run_id) for view in views]
+        return [entry.table for entry in entries if entry] + marts.build(spark, settings, start, end, run_id)
+
+
+@contextmanager
+def replaying() -> "Iterator[tuple[SparkSession, Settings]]":
+    """Open a client for one stage of a replay."""
+    settings = configuration.load()
+    with connect(settings, "replay") as spark:
+        yield spark, settings
 
 
 def replay_plan(params: dict[str, Any], run_id: str, by: str) -> str:
-    """Open the replay that a form asks for, and hold its intervals; its id, the same for the same run."""
-    from lockstep.replay.request import parse
-    from lockstep.replay.run import identify, open_
-
+    """Open the replay that a form describes, and hold its intervals; its id. The same run always has the same id."""
     request = parse(params)
-    settings = configuration.load()
-    with connect(settings, "replay") as spark:
-        return open_(spark, settings, request, by, run_id, identify(request, run_id)).id
+    with replaying() as (spark, settings):
+        return replays.open_(spark, settings, request, by, run_id, replays.identify(request, run_id)).id
 
 
 def replay_shadow(replay: str, run_id: str) -> dict[str, Any]:
-    """Compute the replay's shadow; how long that took, and the code that did it."""
-    from lockstep.replay.run import compute
-
-    settings = configuration.load()
-    with connect(settings, "replay") as spark:
-        made = compute(spark, settings, replay, run_id)
-    return {name: made[name] for name in ("seconds", "code_version")}
+    """Compute the replay's shadow tables; the seconds that it took, and the version of the code."""
+    with replaying() as (spark, settings):
+        shadow = replays.compute(spark, settings, replay, run_id)
+    return {name: shadow[name] for name in ("seconds", "code_version")}
 
 
 def replay_diff(replay: str, run_id: str) -> str:
-    """Compare the replay's shadow with what it would replace; the diff as Markdown, for whoever decides."""
-    from lockstep.replay.markdown import diff_as_markdown
-    from lockstep.replay.run import compare
-
-    settings = configuration.load()
-    with connect(settings, "replay") as spark:
-        return diff_as_markdown(replay, compare(spark, settings, replay, run_id))
+    """Compare the replay's shadow tables with the rows that they would replace; the diff as Markdown."""
+    with replaying() as (spark, settings):
+        return diff_as_markdown(replay, replays.compare(spark, settings, replay, run_id))
 
 
 def replay_approve(replay: str, run_id: str, by: str) -> None:
-    """Approve the replay as a person, or as its rule (``by`` is "rule")."""
-    from lockstep.replay.run import approve
-
-    settings = configuration.load()
-    with connect(settings, "replay") as spark:
-        approve(spark, settings, replay, run_id, by)
+    """Approve the replay. ``by`` is a person's name, or "rule" for the rule of its request."""
+    with replaying() as (spark, settings):
+        replays.approve(spark, settings, replay, run_id, by)
 
 
 def replay_promote(replay: str, run_id: str) -> dict[str, int]:
-    """Promote the replay; by table, the version that did it."""
-    from lockstep.replay.run import promote
-
-    settings = configuration.load()
-    with connect(settings, "replay") as spark:
-        return dict(promote(spark, settings, replay, run_id)["versions"])
+    """Promote the replay; by table, the version of the commit."""
+    with replaying() as (spark, settings):
+        return dict(replays.promote(spark, settings, replay, run_id)["versions"])
 
 
 def replay_discard(replay: str, run_id: str, by: str = "airflow") -> None:
-    """Give the replay up."""
-    from lockstep.replay.run import discard
-
-    settings = configuration.load()
-    with connect(settings, "replay") as spark:
-        discard(spark, settings, replay, run_id, by)
+    """Discard the replay."""
+    with replaying() as (spark, settings):
+        replays.discard(spark, settings, replay, run_id, by)
 
 
 def replay_undo(replay: str, run_id: str, by: str) -> dict[str, Any]:
-    """Undo the replay; the versions that did it, and how many windows stay by view."""
-    from lockstep.replay.run import undo
-
-    settings = configuration.load()
-    with connect(settings, "replay") as spark:
-        return dict(undo(spark, settings, replay, run_id, by))
+    """Undo the replay; the versions of the commits, and by view the number of windows that later writes keep."""
+    with replaying() as (spark, settings):
+        return dict(replays.undo(spark, settings, replay, run_id, by))
 
 
 def reconcile(run_id: str) -> dict[str, str]:
-    """Compare both layers; the verdict by view.
+    """Compare live with batch for each view; the verdict by view.
 
     Raises:
-        StepFailed: a window differs for no known reason.
+        TaskFailed: a window differs for no known reason.
     """
-    from lockstep.reconcile.run import reconcile as work
-
     settings = configuration.load()
     with connect(settings, "reconcile") as spark:
-        reports = work(spark, settings, chosen(settings.views), run_id)
-        _publish(spark, settings)
-    wrong = [f"{r.view}: {r.unexplained} of {r.windows} windows, such as {r.sample}" for r in reports if r.unexplained]
-    if wrong:
-        raise StepFailed("Live and batch differ, and no cause is known:\n  " + "\n  ".join(wrong))
+        reports = reconciliation.reconcile(spark, settings, chosen(settings.views), run_id)
+        merged.publish(spark, settings, chosen(settings.views))
+    return verdicts(reports)
+
+
+def verdicts(reports: "Iterable[reconciliation.Report]") -> dict[str, str]:
+    """The verdict of each view, in words.
+
+    Raises:
+        TaskFailed: a window differs for no known reason.
+    """
+    reports = list(reports)
+    reasons = [
+        f"{r.view}: {r.unexplained} of {r.windows} windows, such as {r.sample}" for r in reports if r.unexplained
+    ]
+    if reasons:
+        raise TaskFailed("Live and batch differ, and no cause is known:\n  " + "\n  ".join(reasons))
     return {report.view: f"{report.windows} windows {report.verdict}" for report in reports}
 
 
 def maintain(run_id: str) -> list[str]:
-    """Compact, vacuum and trim what no reader needs any more; one line for each thing that was done."""
-    from lockstep.lake import tables
-    from lockstep.maintain import maintain as work
-
+    """Compact tables and remove files that no reader needs any more; one line for each table."""
     settings = configuration.load()
     with connect(settings, "maintain") as spark:
-        return [str(done) for done in work(spark, settings, tables(settings), run_id)]
+        results = maintenance.maintain(spark, settings, lake.tables(settings), run_id)
+    return [f"{r.table}: {r.files_before} files before, {r.files_after} files after" for r in results]
 
 
-def _each(name: str, work: "Work[Item]", items: Iterable[Item], run_id: str) -> dict[str, int]:
-    """Do the work for each item, two at a time, each thread in a session of its own; then tell of the failures."""
+def for_each(
+    name: str, work: "Work[Item]", items: Iterable[Item], run_id: str, connect: Connect = connect
+) -> dict[str, int]:
+    """Do the work for each item, in two threads with a Spark session each; new rows by item, where there were any.
+
+    An item that fails does not stop the others.
+
+    Raises:
+        TaskFailed: some items failed. The message names them with their reasons; the others are done.
+    """
     settings = configuration.load()
-    queue = list(items)
+    items = list(items)
     rows: dict[str, int] = {}
-    failed: dict[str, Exception] = {}
+    failures: dict[str, Exception] = {}
+    # The threads share one iterator, so each item is worked on once.
+    queue = iter(items)
 
     def drain() -> None:
         with connect(settings, name) as spark:
-            while queue:
-                item = queue.pop(0)
+            for item in queue:
                 try:
                     entry = work(spark, settings, item, run_id)
-                # Whatever one stream throws, the others go on; it is raised below.
+                # Any exception: the other items must go on. It is raised again below.
                 except Exception as error:
                     log.exception("%s of %s failed", name, item.name)
-                    failed[item.name] = error
+                    failures[item.name] = error
                 else:
                     if entry:
                         rows[item.name] = entry.rows
 
-    _in_threads(drain, min(AT_ONCE, len(queue)))
-    if failed:
-        reasons = "\n  ".join(f"{stream}: {error}" for stream, error in failed.items())
-        raise StepFailed(f"{name}: {len(failed)} failed, the others are done:\n  {reasons}")
+    _in_threads(drain, min(MAX_THREADS, len(items)))
+    if failures:
+        reasons = "\n  ".join(f"{item}: {error}" for item, error in failures.items())
+        raise TaskFailed(f"{name}: {len(failures)} failed, the others are done:\n  {reasons}")
     return rows
 
 

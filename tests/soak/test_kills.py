@@ -45,7 +45,7 @@ def test_the_sums_hold_after_every_kill(demo, report):
 def _settled(demo):
     """The status once nothing lags behind any more."""
     patiently = Retrying(stop=stop_after_delay(600), wait=wait_fixed(3), retry=retry_if_result(_lags))
-    return patiently(gather, demo.settings, demo.stack)
+    return patiently(lambda: gather(demo.settings, {name: h.state for name, h in demo.stack.health().items()}))
 
 
 def _lags(status):

@@ -56,18 +56,19 @@ def verify(streams: Streams = None) -> None:
     Also holds the Delta log of each table, of all layers, against its files and against what it was when it was last whole.
     """
     settings = configuration.load()
-    found = {c.name: problems(settings, c) for c in _chosen(streams)}
-    for name, (entries, wrong) in found.items():
+    ledgers = {c.name: problems(settings, c) for c in _chosen(streams)}
+    for name, (entries, wrong) in ledgers.items():
         for problem in wrong:
             typer.echo(f"BROKEN  {problem}")
         if not wrong:
             typer.echo(f"whole   {name}: {entries} entries")
-    tables = [t for t in lake.tables(settings) if not streams or t.partition(".")[2] in found]
-    broken = [problem for table in tables for problem in integrity.examine(settings, table)]
-    for problem in broken:
-        typer.echo(f"BROKEN  {problem}")
-    typer.echo(f"whole   {len(tables) - len({p.partition(':')[0] for p in broken})} of {len(tables)} Delta logs")
-    if broken or any(wrong for _, wrong in found.values()):
+    tables = [t for t in lake.tables(settings) if not streams or t.partition(".")[2] in ledgers]
+    findings = [finding for table in tables for finding in integrity.examine(settings, table)]
+    for finding in findings:
+        typer.echo(f"BROKEN  {finding.table}: {finding.problem}")
+    broken = {finding.table for finding in findings}
+    typer.echo(f"whole   {len(tables) - len(broken)} of {len(tables)} Delta logs")
+    if broken or any(wrong for _, wrong in ledgers.values()):
         raise typer.Exit(1)
 
 

@@ -27,13 +27,11 @@ def serving(
         return
     table = Table("view", "final until", "batch wrote", "live wrote", box=None, pad_edge=False)
     for answer in answers:
-        table.add_row(
-            answer.view, *(_with_age(moment) for moment in (answer.final_until, answer.batch_at, answer.live_at))
-        )
+        table.add_row(answer.view, *(_time(at) for at in (answer.final_until, answer.batch_at, answer.live_at)))
     Console().print(table)
 
 
-def _with_age(moment: datetime | None) -> str:
-    if moment is None:
+def _time(at: datetime | None) -> str:
+    if at is None:
         return "-"
-    return f"{moment:%F %T} ({(datetime.now(UTC) - moment).total_seconds():,.0f} s ago)"
+    return f"{at:%F %T} ({(datetime.now(UTC) - at).total_seconds():,.0f} s ago)"

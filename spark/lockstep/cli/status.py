@@ -11,19 +11,25 @@ from lockstep.contracts import CONTRACTS
 from lockstep.errors import LockstepError
 from lockstep.stack.stack import Stack
 from lockstep.status.gather import gather, gather_streams
-from lockstep.status.lag import table
+from lockstep.status.lag import lag_table
+from lockstep.status.model import Status
 from lockstep.status.screen import show
 
 
 def status(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
     """Is it all right? Health, lag, freshness, runs, quarantine and verdicts; the exit code is 1 when it is not."""
     stack = Stack(settings.load())
-    found = gather(stack.settings, stack)
+    health = {name: service.state for name, service in stack.health().items()}
+    report(gather(stack.settings, health), as_json)
+
+
+def report(status: Status, as_json: bool) -> None:
+    """Print the status, and exit with code 1 when it has a problem."""
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=2))
+        typer.echo(json.dumps(status.as_dict(), indent=2))
     else:
-        show(found)
-    if not found.ok:
+        show(status)
+    if not status.ok:
         raise typer.Exit(1)
 
 
@@ -31,11 +37,11 @@ def lag(
     streams: Annotated[list[str] | None, typer.Argument(help="Streams, such as page_views; all without one.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Show per partition where the log ends, and the position and lag of each layer, batch and live."""
+    """Show for each partition where the log ends, and the position and lag of each layer, batch and live."""
     if unknown := sorted(set(streams or ()) - CONTRACTS.keys()):
         raise LockstepError(f"There is no stream {', '.join(unknown)}: name one of {', '.join(CONTRACTS)}.")
-    found = {s.name: s.partitions for s in gather_streams(settings.load()) if s.name in (streams or CONTRACTS)}
+    lags = {s.name: s.partitions for s in gather_streams(settings.load()) if s.name in (streams or CONTRACTS)}
     if as_json:
-        typer.echo(json.dumps({name: [p.as_dict() for p in rows] for name, rows in found.items()}, indent=2))
+        typer.echo(json.dumps({name: [p.as_dict() for p in partitions] for name, partitions in lags.items()}, indent=2))
     else:
-        Console().print(table(found))
+        Console().print(lag_table(lags))

@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -27,16 +28,28 @@ _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\..+)?\.parquet")
 
 
-def problems(settings: "Settings", table: str) -> list[str]:
-    """Everything that is wrong with the table's log, a sentence each; empty when all is well, or there is no such table."""
+@dataclass(frozen=True)
+class Finding:
+    """One problem of a table's Delta log.
+
+    Args:
+        problem: a sentence that says what is wrong and what to do.
+    """
+
+    table: str
+    problem: str
+
+
+def problems(settings: "Settings", table: str) -> list[Finding]:
+    """Everything that is wrong with the table's log; empty when all is well, or there is no such table."""
     files = _Files(f"{lake.path(settings, table)}/_delta_log")
     found = [*_log(files, _digests(settings, table)), *_checkpoints(files)]
     if files.versions:
         found += _data(lake.path(settings, table))
-    return [f"{table}: {problem}" for problem in found]
+    return [Finding(table, problem) for problem in found]
 
 
-def examine(settings: "Settings", table: str) -> list[str]:
+def examine(settings: "Settings", table: str) -> list[Finding]:
     """The table's problems; where it has none, its new commits are written down as whole."""
     found = problems(settings, table)
     if not found:

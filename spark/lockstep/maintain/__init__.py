@@ -1,4 +1,4 @@
-"""Housekeeping: archive the ledgers, compact small files, remove what nobody can need any more."""
+"""Housekeeping: archive the ledgers, compact small files, remove files that no reader can need."""
 
 from lockstep.maintain.run import MaintenanceResult, maintain
 

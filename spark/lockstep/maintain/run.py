@@ -1,4 +1,4 @@
-"""Look after the tables of the lake."""
+"""Archive, compact and vacuum the tables of the lake, and remove old checkpoints and task logs."""
 
 import time
 from dataclasses import dataclass
@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-# The live queries compact their own tables between two micro-batches: anybody else's OPTIMIZE would fail their MERGE.
+# The live queries compact their own tables between two micro-batches. Another writer's OPTIMIZE would make their MERGE fail.
 NOT_OURS = ("live", "_checkpoints")
+# OPTIMIZE rewrites data, so it waits for several files. A table that is written every minute has as many after 16 minutes.
 SMALL_FILES = 16
+# Files that are larger on average are read efficiently as they are.
 SMALL_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class MaintenanceResult:
-    """What was done to one table: files before and after compaction, and whether old files were removed."""
+    """The number of data files of one table before and after compaction."""
 
     table: str
     files_before: int
@@ -34,13 +36,13 @@ class MaintenanceResult:
 
 
 def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> list[MaintenanceResult]:
-    """Archive the ledgers of the tables, then compact and vacuum each under its lease.
+    """Archive the ledgers of the tables, then compact and vacuum each table under its lease.
 
-    Nothing younger than ``retain_hours`` is removed: until then a reader, an as-of query or a replay's undo may use any version.
-    A table that a replay is at work on is left alone for as long as that takes, and shadows that no replay needs are removed.
+    No file younger than ``retain_hours`` is removed: a reader, an as-of query or a replay's undo may still need it. Tables
+    of a replay that is under way are skipped. Shadow tables that no replay needs are removed.
     """
     replays.tidy(spark, settings)
-    replayed = {held["table_name"] for held in holders(settings) if held["kind"] == "replay"}
+    replayed = {holder["table_name"] for holder in holders(settings) if holder["kind"] == "replay"}
     names = [name for name in tables if not name.startswith("shadow.")]
     archive(spark, settings, names, run_id)
     for name in names:
@@ -52,10 +54,10 @@ def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run
 
 
 def trim_logs(directory: Path, hours: int) -> int:
-    """Remove the task logs that nobody has written to for so long; the supervisor rotates those of the parts itself.
+    """Remove Airflow's task logs that are older than this. The supervisor rotates the logs of the services.
 
     Returns:
-        How many files were removed.
+        The number of removed files.
     """
     limit = time.time() - hours * 3600
     old = [file for file in directory.rglob("*.log") if file.stat().st_mtime < limit]
@@ -65,15 +67,16 @@ def trim_logs(directory: Path, hours: int) -> int:
 
 
 def _maintain(spark: "SparkSession", settings: "Settings", table: str, run_id: str) -> MaintenanceResult:
-    where = f"delta.`{lake.path(settings, table)}`"
+    path = f"delta.`{lake.path(settings, table)}`"
     with lease(settings, table, run_id):
-        before = _files(spark, where)
-        if before[0] >= SMALL_FILES and before[1] / before[0] < SMALL_BYTES:
-            spark.sql(f"OPTIMIZE {where}")
-        spark.sql(f"VACUUM {where} RETAIN {settings.retain_hours} HOURS")
-        return MaintenanceResult(table, before[0], _files(spark, where)[0])
+        files, size = _files(spark, path)
+        if files >= SMALL_FILES and size / files < SMALL_BYTES:
+            spark.sql(f"OPTIMIZE {path}")
+        spark.sql(f"VACUUM {path} RETAIN {settings.retain_hours} HOURS")
+        return MaintenanceResult(table, files, _files(spark, path)[0])
 
 
-def _files(spark: "SparkSession", where: str) -> tuple[int, int]:
-    detail = spark.sql(f"DESCRIBE DETAIL {where}").select("numFiles", "sizeInBytes").collect()[0]
+def _files(spark: "SparkSession", path: str) -> tuple[int, int]:
+    """The number of the table's data files, and their size in bytes."""
+    detail = spark.sql(f"DESCRIBE DETAIL {path}").select("numFiles", "sizeInBytes").collect()[0]
     return detail["numFiles"], detail["sizeInBytes"]

@@ -1,4 +1,4 @@
-"""The data docs: pages that say what is expected of each table, and what the newest gate found."""
+"""The data docs: HTML pages with the expectations of each table and the newest result of its gate."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
 
 def build(settings: "Settings") -> Path:
-    """Build the pages from the suites and the newest results, and return the one to open.
+    """Build the pages from the suites and the newest results. Takes seconds, and needs neither Spark nor a result.
 
-    Needs neither Spark nor a gate that has run; takes seconds.
+    Returns:
+        The index page.
     """
     from great_expectations.core import ExpectationSuite
 

@@ -1,4 +1,4 @@
-"""Great Expectations, as this package uses it: no telemetry, the caller's session, results kept for the data docs.
+"""Great Expectations as this package uses it: without telemetry, in the caller's Spark session, with results on disk.
 
 Importing this module imports great_expectations, which takes seconds: import it inside the function that needs it.
 """
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-# The results of a table lie under one fixed run, so that the newest takes the place of the one before.
+# All results of a table have the same fixed run id, so that the newest result overwrites the one before.
 _RUN = RunIdentifier(run_name="latest", run_time=datetime(1970, 1, 1, tzinfo=UTC))
 
 
 @cache
 def _source(settings: "Settings") -> "SparkDatasource":
-    # A slice is small and read three times; persisted, it would stay in the server's memory after the task.
+    # A slice is small and is read three times. If it were persisted, it would stay in the server's memory after the task.
     return context(settings).data_sources.add_spark("lockstep", persist=False)
 
 
 def batch_of(settings: "Settings", table: str, rows: "DataFrame") -> "Batch":
-    """The rows as something that can be validated."""
+    """Wrap the rows so that Great Expectations can validate them."""
     source = _source(settings)
     if table in source.get_asset_names():
         source.delete_asset(table)
@@ -44,13 +44,13 @@ def batch_of(settings: "Settings", table: str, rows: "DataFrame") -> "Batch":
 
 
 def run(batch: "Batch", suite: dict[str, Any], result_format: Any) -> ExpectationSuiteValidationResult:
-    """Hold the batch against a suite; an expectation that cannot be checked counts as failed."""
+    """Validate the batch with a suite. An expectation that raises counts as failed."""
     return batch.validate(ExpectationSuite(**suite), result_format=result_format)
 
 
 @cache
 def context(settings: "Settings") -> "EphemeralDataContext":
-    """A context whose stores are directories: ``<home>/quality``, and ``<home>/data_docs`` for the pages."""
+    """A context that stores its files in ``<home>/quality``, and the pages in ``<home>/data_docs``."""
 
     def directory(class_name: str, name: str) -> dict[str, Any]:
         return {
@@ -82,13 +82,13 @@ def context(settings: "Settings") -> "EphemeralDataContext":
         data_docs_sites={"lockstep": site},
         analytics_enabled=False,
     )
-    found = gx.get_context(mode="ephemeral", project_config=config)
-    found.variables.progress_bars = {"globally": False}  # type: ignore[assignment]
-    return found
+    created = gx.get_context(mode="ephemeral", project_config=config)
+    created.variables.progress_bars = {"globally": False}  # type: ignore[assignment]
+    return created
 
 
 def store(settings: "Settings", table: str, result: ExpectationSuiteValidationResult) -> None:
-    """Keep the table's newest result for the data docs."""
+    """Store the table's newest result for the data docs."""
     key = ValidationResultIdentifier(
         expectation_suite_identifier=ExpectationSuiteIdentifier(name=table), run_id=_RUN, batch_identifier="slice"
     )

@@ -1,6 +1,6 @@
-"""The gate: what is new in a table is held against its suite, and nothing downstream runs when it does not hold.
+"""The gate: check the new rows of a table against its suite. When a check fails, nothing downstream of the table runs.
 
-``import great_expectations`` takes seconds, so it happens only once there is something to look at.
+``import great_expectations`` takes seconds, so it is imported only when there are rows to check.
 """
 
 from collections.abc import Iterable
@@ -23,71 +23,68 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+# Three values show what is wrong with a column, and the message stays one line.
 SAMPLES = 3
 
 
 class GateFailed(LockstepError):
-    """New rows of a table are not as expected."""
+    """New rows of a table do not meet its expectations."""
 
 
-def gate(spark: "SparkSession", settings: "Settings", tables: Iterable[str], run_id: str) -> list[Outcome]:
-    """Hold what is new in each table (``layer.name``) against its suite, and keep the outcomes in ``ops.quality``.
+def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str], run_id: str) -> list[Outcome]:
+    """Check the new rows of each table (``layer.name``) against its suite, and write the outcomes to ``ops.quality``.
 
-    New is what no gate has passed yet: rows that failed are looked at again, with those that came after them, until
-    they are replaced or the suite is changed.
+    A row is new until its table passes a gate. Rows that failed are checked again, together with the rows after them, until
+    a replay replaces them or the suite changes.
 
     Returns:
-        One outcome per table that had anything new; none when nothing was.
+        One outcome for each table that had new rows.
 
     Raises:
-        GateFailed: names each table, expectation and a sample; the outcomes are kept all the same.
+        GateFailed: at least one check failed. The message names each table, expectation and some values. The outcomes of
+            all tables are written before.
         SuiteMissing: a table has no suite.
     """
     with lease(settings, outcomes.TABLE, run_id):
-        before = outcomes.passed(settings)
-        new = [part for table in tables if (part := pending(settings, table, before.positions.get(table, -1)))]
-        if not new:
+        before = outcomes.latest(settings)
+        slices = [pending(settings, table, before.positions.get(table, -1)) for table in tables]
+        results = [validate(spark, settings, new) for new in slices if new]
+        if not results:
             return []
-        found = [validate(spark, settings, part) for part in new]
-        outcomes.write(spark, settings, found, before, run_id)
-    wrong = [f"{o.table} ({o.slice}): {reason}" for o in found for reason in o.failed]
-    if wrong:
+        outcomes.write(spark, settings, results, before, run_id)
+    reasons = [f"{o.table} ({o.slice}): {reason}" for o in results for reason in o.failed]
+    if reasons:
         raise GateFailed(
             "The gate is shut, nothing downstream runs:\n  "
-            + "\n  ".join(wrong)
+            + "\n  ".join(reasons)
             + f"\nSee {outcomes.TABLE}. Replace the rows by a replay, or change the suite in expectations/."
         )
-    return found
+    return results
 
 
-def is_open(settings: "Settings", table: str) -> bool:
-    """Whether every row of the table has passed its gate; needs no Spark."""
-    return pending(settings, table, outcomes.passed(settings).positions.get(table, -1)) is None
-
-
-def validate(spark: "SparkSession", settings: "Settings", part: Slice) -> Outcome:
-    """Hold a slice of a table against its suite: once for yes or no, and again for the details of what failed."""
+def validate(spark: "SparkSession", settings: "Settings", new: Slice) -> Outcome:
+    """Check a slice of a table against its suite. Great Expectations runs again for the details of each failed check."""
     from lockstep.quality.engine import batch_of, run, store
 
-    suite = load(settings, part.table)
-    batch = batch_of(settings, part.table, lake.read(spark, settings, part.table).where(part.where))
+    suite = load(settings, new.table)
+    batch = batch_of(settings, new.table, lake.read(spark, settings, new.table).where(new.where))
     result = run(batch, suite, "BOOLEAN_ONLY")
-    store(settings, part.table, result)
+    store(settings, new.table, result)
     return Outcome(
-        table=part.table,
+        table=new.table,
         suite=suite["name"],
         success=bool(result.success),
         checks=len(result.results),
         failed=tuple(_reasons(batch, suite, result)),
-        rows=part.rows,
-        slice=part.where,
-        version=part.version,
+        rows=new.rows,
+        slice=new.where,
+        version=new.version,
         checked_at=datetime.now(UTC),
     )
 
 
 def failures(settings: "Settings", table: str, rows: "DataFrame") -> list[str]:
-    """What the suite of ``layer.name`` says against rows that may become its own; nothing where it has no suite."""
+    """One sentence for each check that fails on rows which may be written to ``layer.name``; none if it has no suite."""
     if table not in gated(settings):
         return []
     from lockstep.quality.engine import batch_of, run
@@ -106,35 +103,34 @@ def _details(batch: "Batch", suite: dict[str, Any], failed: "ExpectationConfigur
     from lockstep.quality.engine import run
 
     kwargs = {key: value for key, value in failed.kwargs.items() if key != "batch_id"}
-    shown = {"type": failed.type, "kwargs": kwargs}
-    result = run(
-        batch, {**suite, "expectations": [shown]}, {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
-    )
-    return [sentence(shown, r.to_json_dict(), pii_columns(suite["name"])) for r in result.results]
+    expectation = {"type": failed.type, "kwargs": kwargs}
+    details = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
+    result = run(batch, {**suite, "expectations": [expectation]}, details)
+    return [sentence(expectation, r.to_json_dict(), pii_columns(suite["name"])) for r in result.results]
 
 
 def sentence(expectation: dict[str, Any], result: dict[str, Any], pii: frozenset[str]) -> str:
-    """Say in one line which expectation does not hold, how often, and three of the values, unless they are personal."""
+    """One line with the expectation that failed, for how many rows, and some of their values unless those are personal."""
     kwargs = expectation["kwargs"]
     arguments = ", ".join(f"{key}={value!r}" for key, value in kwargs.items())
-    found = result.get("result", {})
+    observed = result.get("result", {})
     text = f"{expectation['type']}({arguments})"
     if error := _error(result.get("exception_info", {})):
         return f"{text} could not be checked: {error}"
     columns = {value for key, value in kwargs.items() if key.startswith("column") and isinstance(value, str)}
     columns |= set(kwargs.get("column_list", ()))
-    if "unexpected_count" in found:
-        text += f": {found['unexpected_count']} of {found.get('element_count')} rows do not hold"
-    elif "observed_value" in found and not columns & pii:
-        text += f": observed {found['observed_value']!r}"
+    if "unexpected_count" in observed:
+        text += f": {observed['unexpected_count']} of {observed.get('element_count')} rows do not hold"
+    elif "observed_value" in observed and not columns & pii:
+        text += f": observed {observed['observed_value']!r}"
     if columns & pii:
         return f"{text}; values of personal columns are not shown"
-    samples = [value for value in found.get("partial_unexpected_list") or [] if value is not None]
+    samples = [value for value in observed.get("partial_unexpected_list") or [] if value is not None]
     return f"{text}, such as {samples}" if samples else text
 
 
 def _error(info: dict[str, Any]) -> str | None:
-    """The first line of what was raised: Great Expectations gives one report, or one per metric."""
+    """The first line of the exception's message. Great Expectations has one report, or one for each metric."""
     reports = [info, *(value for value in info.values() if isinstance(value, dict))]
     messages = [str(r.get("exception_message")) for r in reports if r.get("raised_exception")]
     return messages[0].strip().partition("\n")[0] if messages else None

@@ -1,7 +1,7 @@
-"""What the gates found: a row per table and run in ``ops.quality``, and how far each table has passed."""
+"""Outcomes of the gates: one row per table and run in ``ops.quality``, and the newest state of all gates in its commits."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -29,14 +29,36 @@ COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What one gate said of one table's new rows.
+class GateVerdict:
+    """The result of a gate on one table, in numbers. A check is one expectation of the suite, applied to the new rows.
 
     Args:
-        version: the ledger's version up to which the rows were looked at.
-        checks: how many expectations were held against them.
-        failed: one sentence per expectation that does not hold; personal values are never in it.
-        slice: the predicate that selects the rows.
+        success: all checks passed.
+        checks: how many checks were made.
+        failed: how many of them failed.
+        rows: how many rows were checked.
+    """
+
+    success: bool
+    checks: int
+    failed: int
+    rows: int
+
+    def __str__(self) -> str:
+        """One line for people. Programs read the fields."""
+        result = "passed" if self.success else f"FAILED {self.failed} of"
+        return f"{result} {self.checks} checks on {self.rows:,} rows"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a gate on one table, with its reasons.
+
+    Args:
+        checks: how many expectations were checked.
+        failed: one sentence per failed check. It never contains personal values.
+        slice: the SQL predicate that selects the checked rows.
+        version: the version of the table's ledger up to which rows were checked.
     """
 
     table: str
@@ -49,43 +71,45 @@ class Outcome:
     version: int
     checked_at: datetime
 
-    def __str__(self) -> str:
-        verdict = f"FAILED {len(self.failed)} of" if self.failed else "passed"
-        return f"{verdict} {self.checks} checks on {self.rows:,} rows"
+    @property
+    def verdict(self) -> GateVerdict:
+        """The outcome in numbers."""
+        return GateVerdict(self.success, self.checks, len(self.failed), self.rows)
 
 
 @dataclass(frozen=True)
-class Passed:
-    """The newest commit of ``ops.quality``.
+class GateState:
+    """The state of all gates, as the newest commit of ``ops.quality`` records it.
 
     Args:
-        seq: its number; 0 when there is none.
-        positions: up to which version each table has passed; a table that never did is missing.
-        newest: the newest outcome of each table, in a few words.
+        seq: the number of the commit; 0 before the first.
+        positions: per table, the version of its ledger up to which all rows have passed. A table that never passed is missing.
+        verdicts: per table, its newest verdict.
     """
 
     seq: int
     positions: Mapping[str, int]
-    newest: Mapping[str, str]
+    verdicts: Mapping[str, GateVerdict]
+
+    @property
+    def held_back(self) -> dict[str, int]:
+        """The tables whose newest verdict is a failure, each with its last version that has passed; -1 if none has."""
+        return {table: self.positions.get(table, -1) for table, verdict in self.verdicts.items() if not verdict.success}
 
 
-def passed(settings: "Settings") -> Passed:
-    """How far the tables have passed."""
+def latest(settings: "Settings") -> GateState:
+    """Read the state of all gates. Needs no Spark."""
     for commit in lake.commits(settings, TABLE):
         if "positions" in commit.record:
-            return Passed(commit.record["seq"], commit.record["positions"], commit.record["newest"])
-    return Passed(0, {}, {})
-
-
-def summary(settings: "Settings") -> Mapping[str, str]:
-    """Each gated table's newest outcome: ``passed …`` or ``FAILED …``; needs no Spark."""
-    return passed(settings).newest
+            verdicts = {table: GateVerdict(**fields) for table, fields in commit.record["verdicts"].items()}
+            return GateState(commit.record["seq"], commit.record["positions"], verdicts)
+    return GateState(0, {}, {})
 
 
 def write(
-    spark: "SparkSession", settings: "Settings", outcomes: Iterable[Outcome], before: Passed, run_id: str
+    spark: "SparkSession", settings: "Settings", outcomes: Iterable[Outcome], before: GateState, run_id: str
 ) -> None:
-    """Keep the outcomes in one commit. Only a table that passed moves on: a bad row is looked at until it is good."""
+    """Write the outcomes in one commit. Only a table that passed moves its position, so failed rows are checked again."""
     outcomes = list(outcomes)
     if not before.seq:
         lake.create(spark, settings, TABLE, COLUMNS)
@@ -93,12 +117,13 @@ def write(
         (o.table, o.suite, o.success, o.checks, list(o.failed), o.rows, o.slice, run_id, o.checked_at.astimezone(UTC))
         for o in outcomes
     ]
+    verdicts = {**before.verdicts, **{o.table: o.verdict for o in outcomes}}
     record = {
         "writer": "gate",
         "seq": before.seq + 1,
         "run_id": run_id,
         "code_version": code_version(),
-        "newest": {**before.newest, **{o.table: str(o) for o in outcomes}},
+        "verdicts": {table: asdict(verdict) for table, verdict in verdicts.items()},
         "positions": {**before.positions, **{o.table: o.version for o in outcomes if o.success}},
     }
     lake.append(spark.createDataFrame(rows, ddl(COLUMNS)), settings, TABLE, ledger.txn(TABLE, record), record)

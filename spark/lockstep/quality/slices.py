@@ -1,4 +1,4 @@
-"""Which rows of a table no gate has seen yet, read from the logs alone; no Spark needed."""
+"""Which rows of a table a gate has to check next. Read from the table's log, without Spark."""
 
 import itertools
 from collections.abc import Iterable
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Slice:
-    """The rows of a table that the commits up to ``version`` of its ledger brought.
+    """New rows of a table.
 
     Args:
-        where: a SQL predicate that selects them.
-        rows: how many rows these commits wrote.
+        version: the version of the table's ledger up to which the rows were committed.
+        where: a SQL predicate that selects the rows.
+        rows: how many rows the commits wrote.
     """
 
     table: str
@@ -31,7 +32,7 @@ class Slice:
 
 
 def pending(settings: "Settings", table: str, since: int) -> Slice | None:
-    """What came to ``layer.name`` after version ``since`` (-1: ever) of its ledger, or None when nothing did."""
+    """The rows that were added to ``layer.name`` after version ``since`` of its ledger (-1: all rows), or None."""
     ledger = ledger_of(table)
     new = [
         commit
@@ -45,19 +46,19 @@ def pending(settings: "Settings", table: str, since: int) -> Slice | None:
 
 
 def ledger_of(table: str) -> str:
-    """The table whose log says what came to this one: of a change stream, the log of its changes."""
+    """The table whose commits are the ledger of this table. For the current rows of a change stream, its table of changes."""
     layer, _, name = table.partition(".")
     return Tables.of(CONTRACTS[name]).log if layer == "silver" and name in CONTRACTS else table
 
 
 def _offsets(commits: "Iterable[Commit]") -> str:
-    # A replay takes no new offsets, but says whose rows it has replaced.
+    # A replay consumes no new offsets. Its record names the offsets whose rows it replaced.
     ranges = [Range(**r) for commit in commits for r in commit.record.get("replayed", commit.record["ranges"])]
     return to_where(cover(ranges), "_partition", "_offset")
 
 
 def cover(ranges: Iterable[Range]) -> list[Range]:
-    """One range per partition that holds all of its ranges; a ledger's are contiguous, so it holds nothing else."""
+    """One range per partition, from its lowest to its highest offset. A ledger's ranges are contiguous, so no gap is covered."""
     by_partition = sorted((r for r in ranges if r.size), key=lambda r: r.partition)
     return [
         Range(same[0].topic, same[0].topic_id, partition, min(r.start for r in same), max(r.end for r in same))
@@ -67,12 +68,15 @@ def cover(ranges: Iterable[Range]) -> list[Range]:
 
 
 def _windows(commits: "Iterable[Commit]") -> str:
-    """The windows, or of a keyed view the instants, in the files that the commits added: at least those that they changed."""
+    """The windows (for a keyed view: the instants) in the files that the commits added.
+
+    These files contain every window that changed, and may contain others.
+    """
     files = [stats for commit in commits for stats in commit.files]
     for column in ("at", "window_start"):
         lows = [stats.get("minValues", {}).get(column) for stats in files]
         highs = [stats.get("maxValues", {}).get(column) for stats in files]
         if None not in (*lows, *highs):
-            # Delta cuts the statistics to milliseconds, so the highest may be just below the value that it stands for.
+            # Delta truncates the statistics to milliseconds, so the real maximum may be a little higher.
             return f"{column} >= timestamp '{min(lows)}' AND {column} < timestamp '{max(highs)}' + INTERVAL 1 SECOND"
     return "true"

@@ -1,4 +1,4 @@
-"""The suites: Great Expectations' own JSON, one file per table, at ``expectations/<layer>/<table>.json``."""
+"""The suites: one JSON file of Great Expectations for each table, at ``expectations/<layer>/<table>.json``."""
 
 import json
 from pathlib import Path
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class SuiteMissing(LockstepError):
-    """A table is to be gated, but nobody wrote down what is expected of it."""
+    """A table has no suite, or its file is not a valid suite."""
 
 
 def suite_file(settings: "Settings", table: str) -> Path:
-    """Where the suite of ``layer.name`` lies."""
+    """The path of the suite of ``layer.name``."""
     layer, _, name = table.partition(".")
     return _root(settings) / layer / f"{name}.json"
 
@@ -27,10 +27,10 @@ def gated(settings: "Settings") -> list[str]:
 
 
 def load(settings: "Settings", table: str) -> dict[str, Any]:
-    """The table's suite as it is in its file: ``name``, ``expectations`` (``type``, ``kwargs``, ``meta``) and ``meta``.
+    """Read the table's suite: ``name``, ``expectations`` (each with ``type``, ``kwargs``, ``meta``) and ``meta``.
 
     Raises:
-        SuiteMissing: there is no such file, or it is not a suite.
+        SuiteMissing: the file does not exist, or it is not a valid suite.
     """
     file = suite_file(settings, table)
     try:
@@ -45,7 +45,7 @@ def load(settings: "Settings", table: str) -> dict[str, Any]:
 
 
 def pii_columns(table: str) -> frozenset[str]:
-    """The columns of the table whose values must never be shown, not even as tokens."""
+    """The columns of the table whose values are never shown in messages, not even as tokens."""
     contract = CONTRACTS.get(table.partition(".")[2])
     return frozenset(contract.pii) if contract else frozenset()
 

@@ -58,10 +58,9 @@ def visible(settings: "Settings") -> dict[str, int]:
 
     Held back by a replay that is being promoted, or because what came later has failed its gate.
     """
-    held, gates = published(settings), outcomes.passed(settings)
-    for table, outcome in gates.newest.items():
-        if outcome.startswith("FAILED"):
-            held[table] = min(held.get(table, gates.positions.get(table, -1)), gates.positions.get(table, -1))
+    held = published(settings)
+    for table, version in outcomes.latest(settings).held_back.items():
+        held[table] = min(held.get(table, version), version)
     return held
 
 

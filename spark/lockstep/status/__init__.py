@@ -1,1 +1,1 @@
-"""*Is it all right?* Everything that an operator asks first, on one screen."""
+"""*Is it all right?* Health, lag, freshness, gates, runs and verdicts on one screen."""

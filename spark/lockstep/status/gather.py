@@ -1,4 +1,4 @@
-"""Gather the status without Spark: from the supervisor, the brokers, the tables' logs and Airflow's API."""
+"""Gather the status without Spark: from the brokers, the logs of the tables, the control database and Airflow's API."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import psycopg2
 from kafka.errors import KafkaError
 
 from lockstep import ledger
-from lockstep.airflow_api import AirflowRefused, connected
+from lockstep.airflow_api import AirflowRefused, Run, connected
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
@@ -18,39 +18,42 @@ from lockstep.ledger.ranges import TopicOffsets, ends
 from lockstep.live import generations
 from lockstep.live.frontier import live_position
 from lockstep.quality import outcomes
+from lockstep.quality.outcomes import GateVerdict
 from lockstep.reconcile.record import last
 from lockstep.status.lag import partition_lags, total
-from lockstep.status.model import Status, Stream, ViewStatus
+from lockstep.status.model import HEALTHY, Status, Stream, ViewStatus
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
-    from lockstep.stack.stack import Stack
 
 
-def gather(settings: "Settings", stack: "Stack") -> Status:
-    """Look at everything that can be reached; a part that does not answer is a problem on the screen, not an error of it."""
-    health = {name: h.state for name, h in stack.health().items()}
-    trouble: list[str] = []
-    runs: dict[str, str] = {}
+def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
+    """Gather the status. A service that does not answer is one of its problems, and raises nothing.
+
+    Args:
+        health: by service, its state.
+    """
+    unreachable: list[str] = []
+    runs: dict[str, Run] = {}
     streams: list[Stream] = []
     try:
         with connected(settings) as airflow:
-            runs = {dag: str(run) for dag, run in airflow.last_runs().items()}
+            runs = airflow.last_runs()
     except AirflowRefused as error:
-        trouble.append(str(error))
+        unreachable.append(str(error))
     try:
         streams = gather_streams(settings)
     except (LockstepError, KafkaError) as error:
-        trouble.append(f"the broker cannot say what its topics hold: {error}")
+        unreachable.append(f"the broker did not list the offsets of the topics: {error}")
     except psycopg2.OperationalError as error:
-        trouble.append(f"the control database does not answer: {error}")
+        unreachable.append(f"the control database does not answer: {error}")
     views = [_view(settings, view) for view in chosen(settings.views)]
-    quality = outcomes.summary(settings)
-    return Status(streams, views, health, runs, quality, trouble + problems(streams, views, health, runs, quality))
+    quality = outcomes.latest(settings).verdicts
+    return Status(streams, views, health, runs, quality, unreachable + problems(streams, views, health, runs, quality))
 
 
 def gather_streams(settings: "Settings") -> list[Stream]:
-    """Every stream whose topic exists."""
+    """The status of every stream whose topic exists."""
     topics = offsets_of_existing_topics(settings, [c.topic for c in CONTRACTS.values()])
     return [_stream(settings, c, topics[c.topic]) for c in CONTRACTS.values() if c.topic in topics]
 
@@ -59,16 +62,16 @@ def problems(
     streams: list[Stream],
     views: list[ViewStatus],
     health: Mapping[str, str],
-    runs: Mapping[str, str],
-    quality: Mapping[str, str],
+    runs: Mapping[str, Run],
+    quality: Mapping[str, GateVerdict],
 ) -> list[str]:
-    """What is not all right, one sentence each. Pure."""
+    """One sentence for each thing that is not all right. Pure."""
     return [
-        *(f"{part} is {state}: see `lockstep logs {part}`" for part, state in health.items() if state != "healthy"),
+        *(f"{name} is {state}: see `lockstep logs {name}`" for name, state in health.items() if state != HEALTHY),
         *(f"{s.name}: the rows of bronze and silver do not add up" for s in streams if not s.adds_up),
         *(f"{v.name}: {v.unexplained} windows differ, such as {v.sample}" for v in views if v.unexplained),
-        *(f"DAG {dag}: its last run {state}" for dag, state in runs.items() if state.startswith("failed")),
-        *(f"the gate of {table} is shut: {found}" for table, found in quality.items() if found.startswith("FAILED")),
+        *(f"DAG {dag}: its last run {run}" for dag, run in runs.items() if run.failed),
+        *(f"the gate of {table} is shut: {verdict}" for table, verdict in quality.items() if not verdict.success),
     ]
 
 
@@ -79,8 +82,8 @@ def _stream(settings: "Settings", contract: Contract, topic: TopicOffsets) -> St
     for view in chosen(settings.views):
         if contract.name in view.streams:
             position[f"gold.{view.name}"] = _ends(ledger.latest(settings, f"gold.{view.name}"), topic)
-            place = generations.get(settings, view.name).location(settings)
-            position[f"live.{view.name}"] = live_position(place, contract.topic)
+            checkpoint = generations.get(settings, view.name).location(settings)
+            position[f"live.{view.name}"] = live_position(checkpoint, contract.topic)
     partitions = partition_lags(topic, position)
     counts = silver.totals if silver else {}
     return Stream(

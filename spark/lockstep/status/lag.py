@@ -1,7 +1,7 @@
-"""Lag per partition: how far each layer, batch and live, is behind the log.
+"""Lag per partition: how many offsets each layer, batch and live, is behind the topic.
 
-Spark's queries commit no group offsets, so Kafka's own lag tools do not see them. Here the positions come from the ledgers
-in the tables' commits and from the live queries' checkpoints.
+Spark's queries commit no group offsets, so Kafka's tools do not show their lag. The positions come from the ledgers in the
+tables' commits and from the checkpoints of the live queries.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,12 @@ from lockstep.ledger.ranges import TopicOffsets
 
 @dataclass(frozen=True)
 class PartitionLag:
-    """One partition of a stream.
+    """The offsets of one partition, and the position of each layer.
 
     Args:
-        start, end: offsets ``[start, end)`` that the log holds for a ``read_committed`` reader.
-        position: by layer (``bronze``, ``silver``, ``gold.<view>``, ``live.<view>``), the next offset that it has yet to see;
-            a layer that has not begun stands at ``start``.
+        start, end: the offsets ``[start, end)`` that a ``read_committed`` reader can read.
+        position: by layer (``bronze``, ``silver``, ``gold.<view>``, ``live.<view>``), the next offset that it will read. For
+            a layer that has not read the partition yet it is ``start``.
     """
 
     partition: int
@@ -30,10 +30,11 @@ class PartitionLag:
 
     @property
     def lag(self) -> dict[str, int]:
-        """By layer, the offsets that the log holds beyond its position."""
-        return {layer: self.end - at for layer, at in self.position.items()}
+        """By layer, the number of offsets from its position to the end."""
+        return {layer: self.end - position for layer, position in self.position.items()}
 
     def as_dict(self) -> dict[str, Any]:
+        """The fields and the lag, as ``--json`` prints them."""
         return asdict(self) | {"lag": self.lag}
 
 
@@ -41,30 +42,30 @@ def partition_lags(topic: TopicOffsets, positions: Mapping[str, Mapping[int, int
     """The lag of every partition of the topic.
 
     Args:
-        positions: by layer, partition to the next offset; a partition that a layer does not name was not begun.
+        positions: by layer and partition, the next offset. A layer names only the partitions that it has read.
     """
     return [
-        PartitionLag(p, start, end, {layer: at.get(p, start) for layer, at in positions.items()})
+        PartitionLag(p, start, end, {layer: offsets.get(p, start) for layer, offsets in positions.items()})
         for p, (start, end) in sorted(topic.partitions.items())
     ]
 
 
 def total(partitions: Iterable[PartitionLag]) -> dict[str, int]:
-    """By layer, the lag of the whole stream."""
+    """By layer, the sum of the lag of all partitions."""
     sums: dict[str, int] = {}
     for partition in partitions:
         sums |= {layer: sums.get(layer, 0) + lag for layer, lag in partition.lag.items()}
     return sums
 
 
-def table(found: Mapping[str, Iterable[PartitionLag]]) -> Table:
-    """One row a partition and layer."""
-    shown = Table("partition", "layer", box=None, pad_edge=False)
+def lag_table(lags: Mapping[str, Iterable[PartitionLag]]) -> Table:
+    """A table with one row for each partition and layer; ``lags`` is by stream."""
+    table = Table("partition", "layer", box=None, pad_edge=False)
     for name in ("log start", "log end", "position", "lag"):
-        shown.add_column(name, justify="right")
-    for stream, partitions in found.items():
+        table.add_column(name, justify="right")
+    for stream, partitions in lags.items():
         for p in partitions:
-            for layer, at in p.position.items():
-                numbers = (p.start, p.end, at, p.lag[layer])
-                shown.add_row(f"{stream}-{p.partition}", layer, *(f"{n:,}" for n in numbers))
-    return shown
+            for layer, position in p.position.items():
+                numbers = (p.start, p.end, position, p.lag[layer])
+                table.add_row(f"{stream}-{p.partition}", layer, *(f"{n:,}" for n in numbers))
+    return table

@@ -1,22 +1,24 @@
-"""The status as a person reads it in a terminal."""
+"""Print the status in a terminal."""
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lockstep.status.model import Status, age
+from lockstep.status.model import HEALTHY, Status, Verdict, age
 
+# The widest table of the screen needs about this many columns.
 WIDTH = 120
+_STYLES = {Verdict.EQUAL: "green", Verdict.NOT_COMPARED: "yellow", Verdict.UNEXPLAINED: "red"}
 
 
 def render(status: Status) -> RenderableType:
-    """One screen: the verdict first, then what it rests on."""
-    return Group(_verdict(status), _streams(status), _views(status), _quality(status), _parts(status))
+    """The whole screen: the verdict with its problems first, then a table for each kind of fact."""
+    return Group(_verdict(status), _streams(status), _views(status), _quality(status), _services(status))
 
 
 def show(status: Status) -> None:
     """Print the screen."""
-    # Piped into a file there is no width to ask for: one that holds the screen.
+    # A pipe has no width of its own, and rich would assume 80 columns.
     console = Console()
     Console(width=max(console.width, WIDTH)).print(render(status))
 
@@ -49,32 +51,32 @@ def _streams(status: Status) -> Table:
 
 def _views(status: Status) -> Table:
     table = Table("view", title="\nLive against batch", title_justify="left", box=None, pad_edge=False)
-    for name in ("counted", "late", "side_output", "lag gold", "lag live", "windows", "unexplained"):
+    for name in ("counted", "late", "side output", "lag gold", "lag live", "windows", "unexplained"):
         table.add_column(name, justify="right")
     table.add_column("compared until", no_wrap=True)
     table.add_column("verdict")
     for v in status.views:
         lag = {layer: sum(s.lag.get(f"{layer}.{v.name}", 0) for s in status.streams) for layer in ("gold", "live")}
         counts = (v.counted, v.ignored, v.side_output, lag["gold"], lag["live"], v.windows, v.unexplained)
-        style = "green" if v.verdict == "equal" else "yellow" if v.until is None else "red"
-        table.add_row(v.name, *(f"{n:,}" for n in counts), (v.until or "-")[:19], Text(v.verdict, style=style))
+        verdict = Text(v.verdict, style=_STYLES[v.verdict])
+        table.add_row(v.name, *(f"{n:,}" for n in counts), (v.until or "-")[:19], verdict)
     return table
 
 
-def _parts(status: Status) -> Table:
-    health = Table("part", "health", title="\nParts", title_justify="left", box=None, pad_edge=False)
-    for part, state in status.health.items():
-        health.add_row(part, Text(state, style="green" if state == "healthy" else "red"))
+def _services(status: Status) -> Table:
+    health = Table("service", "health", title="\nServices", title_justify="left", box=None, pad_edge=False)
+    for service, state in status.health.items():
+        health.add_row(service, Text(state, style="green" if state == HEALTHY else "red"))
     runs = Table("DAG", "last run", title="\nAirflow", title_justify="left", box=None, pad_edge=False)
     for dag, run in status.runs.items():
-        runs.add_row(dag, Text(run, style="red" if run.startswith("failed") else ""))
-    both = Table.grid(padding=(0, 4))
-    both.add_row(health, runs)
-    return both
+        runs.add_row(dag, Text(str(run), style="red" if run.failed else ""))
+    side_by_side = Table.grid(padding=(0, 4))
+    side_by_side.add_row(health, runs)
+    return side_by_side
 
 
 def _quality(status: Status) -> Table:
-    table = Table("gate", "newest outcome", title="\nQuality", title_justify="left", box=None, pad_edge=False)
-    for name, outcome in status.quality.items():
-        table.add_row(name, Text(outcome, style="green" if outcome.startswith("passed") else "red"))
+    table = Table("gate", "newest verdict", title="\nQuality", title_justify="left", box=None, pad_edge=False)
+    for name, verdict in status.quality.items():
+        table.add_row(name, Text(str(verdict), style="green" if verdict.success else "red"))
     return table

@@ -108,7 +108,7 @@ def backfilled(airflow: Airflow, start: datetime, end: datetime) -> Fact:
 
 def failures(airflow: Airflow) -> list[Run]:
     """Runs that have failed for good: Airflow has retried their tasks already."""
-    return [run for dag in airflow.dags() for run in airflow.runs(dag, limit=10) if run.state == "failed"]
+    return [run for dag in airflow.dags() for run in airflow.runs(dag, limit=10) if run.failed]
 
 
 def missing(facts: Iterable[Fact]) -> list[Fact]:

@@ -1,7 +1,9 @@
 """The demo's steps, in order: start, unpause, play, wait for the facts, and ask for the past days meanwhile."""
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -21,12 +23,16 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 MINUTE_DAGS = ("ingest", "refine", "reconcile")
-PATIENCE_SECONDS = 1200
-BACKFILL_AT_ONCE = 2
+# Airflow usually parses its DAGs in seconds. The rest is for a machine that is slow or busy.
+PARSE_SECONDS = 120
+# The demo usually waits a quarter of this. The rest is for a machine that is slow or busy.
+TIMEOUT_SECONDS = 1200
+# The pool of backfills has two slots.
+MAX_BACKFILLS = 2
 
 
 class DemoFailed(LockstepError):
-    """A part of the demo did not do what it should; the message names it, and where its log is."""
+    """The demo cannot succeed any more, or not in time. The message says why, and where to read more."""
 
 
 class Demo:
@@ -54,7 +60,7 @@ class Demo:
         self._say("Starting the stack")
         self.stack.up(say=lambda line: self._say(f"  {line}"))
         with connected(self.stack.settings) as airflow:
-            self._parsed(airflow)
+            wait_until_parsed(airflow, {*MINUTE_DAGS, ROLLUP, "maintain"}, PARSE_SECONDS)
             played = self._play()
             # Airflow runs a DAG at once when it is unpaused: now there is something to take.
             for dag in MINUTE_DAGS:
@@ -64,17 +70,6 @@ class Demo:
             status = self._wait(airflow, played)
             airflow.unpause("maintain")
         return status
-
-    def _parsed(self, airflow: Airflow) -> None:
-        wanted = {*MINUTE_DAGS, ROLLUP, "maintain"}
-        parsed = Retrying(stop=stop_after_delay(120), wait=wait_fixed(1), retry=retry_if_result(bool))
-        try:
-            parsed(lambda: wanted - airflow.dags().keys())
-        except RetryError:
-            errors = "\n".join(f"{file}: {trace}" for file, trace in airflow.import_errors().items())
-            raise DemoFailed(
-                f"Airflow has not parsed all of {sorted(wanted)}.\n{errors}\nSee `lockstep logs airflow-dag-processor`."
-            ) from None
 
     def _play(self) -> Played:
         self._say("Playing the shop: orders into PostgreSQL, traffic into Kafka")
@@ -91,31 +86,19 @@ class Demo:
 
     def _wait(self, airflow: Airflow, played: Played) -> Status:
         position = facts.wal_position(self.stack.settings)
-        step = Retrying(
-            stop=stop_after_delay(PATIENCE_SECONDS),
-            # Each look costs the brokers and Airflow something, which is what is waited for.
-            wait=wait_fixed(5),
-            retry=retry_if_result(lambda seen: bool(facts.missing(seen[1]))),
-        )
-        try:
-            with self.console.status("  looking"):
-                return step(self._look, airflow, played, position)[0]
-        except RetryError as error:
-            unmet = "\n".join(f"  {f.name}: {f.found}" for f in facts.missing(error.last_attempt.result()[1]))
-            raise DemoFailed(
-                f"After {PATIENCE_SECONDS} s this is still missing:\n{unmet}\nSee `lockstep status`."
-            ) from None
+        with self.console.status("  looking"):
+            return wait_for_facts(lambda: self._look(airflow, played, position), TIMEOUT_SECONDS)
 
     def _look(self, airflow: Airflow, played: Played, position: str) -> tuple[Status, list[Fact]]:
         settings, plan = self.stack.settings, played.plan
         first_day = plan.start.replace(hour=0, minute=0, second=0, microsecond=0)
-        status = gather(settings, self.stack)
-        self._refuse(airflow, status)
+        status = gather(settings, {name: service.state for name, service in self.stack.health().items()})
+        raise_on_failure(airflow, status, settings.home / "airflow" / "logs")
         arrived = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
         if not self._asked and not facts.missing([arrived[0], facts.sold(status)]):
             # The days are complete now, so each is rolled up once.
             airflow.unpause(ROLLUP)
-            airflow.backfill(ROLLUP, first_day, plan.end - timedelta(days=1), BACKFILL_AT_ONCE)
+            airflow.backfill(ROLLUP, first_day, plan.end - timedelta(days=1), MAX_BACKFILLS)
             self._asked = True
         found = [
             *arrived,
@@ -130,13 +113,53 @@ class Demo:
                 self._say(f"  {'✓' if fact.holds else '…'} {fact.name}: {fact.found}")
         return status, found
 
-    def _refuse(self, airflow: Airflow, status: Status) -> None:
-        if failed := facts.failures(airflow):
-            runs = "\n".join(f"  {run.dag} {run.run_id}" for run in failed)
-            logs = self.stack.settings.home / "airflow" / "logs"
-            raise DemoFailed(f"Airflow gave up on:\n{runs}\nTheir logs are in {logs}; the UI shows them too.")
-        if wrong := [v for v in status.views if v.unexplained]:
-            raise DemoFailed("\n".join(f"{v.name}: {v.unexplained} windows differ, such as {v.sample}" for v in wrong))
-
     def _say(self, line: str) -> None:
         self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}", markup=False)
+
+
+def wait_until_parsed(airflow: Airflow, dags: set[str], seconds: float) -> None:
+    """Wait until Airflow knows these DAGs.
+
+    Raises:
+        DemoFailed: it does not know all of them in time. The message has the errors of their files.
+    """
+    missing = Retrying(stop=stop_after_delay(seconds), wait=wait_fixed(1), retry=retry_if_result(bool))
+    try:
+        missing(lambda: dags - airflow.dags().keys())
+    except RetryError:
+        errors = "\n".join(f"{file}: {trace}" for file, trace in airflow.import_errors().items())
+        raise DemoFailed(
+            f"Airflow has not parsed all of {sorted(dags)}.\n{errors}\nSee `lockstep logs airflow-dag-processor`."
+        ) from None
+
+
+def wait_for_facts(look: Callable[[], tuple[Status, list[Fact]]], seconds: float) -> Status:
+    """Look again and again until every fact is true; the last status.
+
+    Raises:
+        DemoFailed: some facts are not true in time. The message names them.
+    """
+    attempts = Retrying(
+        stop=stop_after_delay(seconds),
+        # Each look asks the brokers and Airflow, which are busy with the work that the demo waits for.
+        wait=wait_fixed(5),
+        retry=retry_if_result(lambda result: bool(facts.missing(result[1]))),
+    )
+    try:
+        return attempts(look)[0]
+    except RetryError as error:
+        missing = "\n".join(f"  {f.name}: {f.found}" for f in facts.missing(error.last_attempt.result()[1]))
+        raise DemoFailed(f"After {seconds} s this is still missing:\n{missing}\nSee `lockstep status`.") from None
+
+
+def raise_on_failure(airflow: Airflow, status: Status, logs: Path) -> None:
+    """Stop the demo at once where waiting does not help.
+
+    Raises:
+        DemoFailed: a DAG run has failed after all retries, or live and batch differ for no known reason.
+    """
+    if runs := facts.failures(airflow):
+        names = "\n".join(f"  {run.dag} {run.run_id}" for run in runs)
+        raise DemoFailed(f"Airflow gave up on:\n{names}\nTheir logs are in {logs}; the UI shows them too.")
+    if views := [view for view in status.views if view.unexplained]:
+        raise DemoFailed("\n".join(f"{v.name}: {v.unexplained} windows differ, such as {v.sample}" for v in views))

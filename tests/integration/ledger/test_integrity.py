@@ -83,7 +83,7 @@ def test_every_corruption_of_a_delta_log_is_detected(spark, settings, stream, ta
                 shutil.copytree(kept, place)
                 damage(place, data if path == "data" else path)
                 found = integrity.examine(settings, name)
-                assert any(message in problem for problem in found), f"{damage.__name__} {path}: {found}"
+                assert any(message in finding.problem for finding in found), f"{damage.__name__} {path}: {found}"
             shutil.rmtree(place)
         shutil.copytree(kept, root)
         remove(root, commit(4))
@@ -108,6 +108,6 @@ def test_a_bit_in_the_statistics_differs_from_deltas_own_checksum(settings, tabl
             action["add"]["size"] += 1
     file.write_text("\n".join(json.dumps(action) for action in actions))
     try:
-        assert any("differ on part-" in problem for problem in integrity.problems(settings, unseen))
+        assert any("differ on part-" in finding.problem for finding in integrity.problems(settings, unseen))
     finally:
         shutil.rmtree(lake.path(settings, unseen))

@@ -1,4 +1,4 @@
-"""The gates, on real rows."""
+"""The gates check real rows."""
 
 import json
 from collections.abc import Callable
@@ -14,8 +14,9 @@ from lockstep.definition.tables import gold_of
 from lockstep.ingest.bronze import ingest
 from lockstep.quality import suites
 from lockstep.quality.docs import build
-from lockstep.quality.gate import GateFailed, gate, is_open
-from lockstep.quality.outcomes import summary
+from lockstep.quality.gate import GateFailed, run_gates
+from lockstep.quality.outcomes import GateVerdict, latest
+from lockstep.quality.readiness import is_open
 from lockstep.refine.silver import refine
 from lockstep.settings import Settings
 
@@ -44,7 +45,7 @@ def expect(settings: Settings) -> Expect:
 
 @pytest.fixture
 def arrive(spark: Any, settings: Settings, stream: Contract, shop: Any) -> Callable[..., str]:
-    """Bring page views to silver: (event_id, second, page); the answer is the table."""
+    """Bring page views to silver, each as (event_id, second, page); the name of the table."""
 
     def bring(*views: tuple[str, float, str]) -> str:
         for event_id, second, page in views:
@@ -57,16 +58,16 @@ def arrive(spark: Any, settings: Settings, stream: Contract, shop: Any) -> Calla
     return bring
 
 
-def test_rows_that_are_as_expected_pass_and_are_not_looked_at_again(
+def test_rows_that_pass_are_not_checked_again(
     spark: Any, settings: Settings, arrive: Callable[..., str], expect: Expect
 ) -> None:
     table = arrive(("a", 1, "/"), ("b", 2, "/cart"))
     expect(table, PAGES, UNIQUE)
-    [outcome] = gate(spark, settings, [table], "run-1")
+    [outcome] = run_gates(spark, settings, [table], "run-1")
     assert (outcome.success, outcome.checks, outcome.rows, outcome.failed) == (True, 2, 2, ())
-    assert gate(spark, settings, [table], "run-2") == []
+    assert run_gates(spark, settings, [table], "run-2") == []
     arrive(("c", 3, "/"))
-    [later] = gate(spark, settings, [table], "run-3")
+    [later] = run_gates(spark, settings, [table], "run-3")
     assert later.rows == 1
 
 
@@ -76,26 +77,29 @@ def test_a_wrong_row_shuts_the_gate_until_the_suite_or_the_row_changes(
     table = arrive(("a", 1, "/"), ("b", 2, "/wrong"), ("c", 3, "/worse"))
     expect(table, PAGES, UNIQUE)
     with pytest.raises(GateFailed) as refusal:
-        gate(spark, settings, [table], "run-1")
-    said = str(refusal.value)
-    assert table in said
-    assert "expect_column_values_to_be_in_set(column='page'" in said
-    assert "2 of 3 rows do not hold" in said
-    assert "/wrong" in said
+        run_gates(spark, settings, [table], "run-1")
+    message = str(refusal.value)
+    assert table in message
+    assert "expect_column_values_to_be_in_set(column='page'" in message
+    assert "2 of 3 rows do not hold" in message
+    assert "/wrong" in message
     assert not is_open(settings, table)
-    assert summary(settings)[table].startswith("FAILED 1 of 2 checks")
+    verdict = latest(settings).verdicts[table]
+    assert verdict == GateVerdict(success=False, checks=2, failed=1, rows=3)
+    assert str(verdict) == "FAILED 1 of 2 checks on 3 rows"
+    assert latest(settings).held_back[table] == -1
 
     arrive(("d", 4, "/"))
     with pytest.raises(GateFailed, match="2 of 4 rows"):
-        gate(spark, settings, [table], "run-2")
+        run_gates(spark, settings, [table], "run-2")
 
     expect(table, UNIQUE)
-    [outcome] = gate(spark, settings, [table], "run-3")
+    [outcome] = run_gates(spark, settings, [table], "run-3")
     assert outcome.rows == 4
     assert is_open(settings, table)
 
 
-def test_one_shut_gate_leaves_the_others_their_outcome(
+def test_a_shut_gate_does_not_stop_the_gates_of_other_tables(
     spark: Any, settings: Settings, arrive: Callable[..., str], expect: Expect, view: View
 ) -> None:
     silver = arrive(("a", 1, "/wrong"))
@@ -103,7 +107,7 @@ def test_one_shut_gate_leaves_the_others_their_outcome(
     expect(silver, PAGES)
     expect(gold_of(view), {"type": "expect_column_values_to_be_between", "kwargs": {"column": "views", "min_value": 1}})
     with pytest.raises(GateFailed, match=silver):
-        gate(spark, settings, [silver, gold_of(view)], "run-1")
+        run_gates(spark, settings, [silver, gold_of(view)], "run-1")
     assert is_open(settings, gold_of(view))
     assert not is_open(settings, silver)
 
@@ -114,37 +118,37 @@ def test_every_outcome_is_a_row_of_ops_quality(
     table = arrive(("a", 1, "/wrong"))
     expect(table, PAGES)
     with pytest.raises(GateFailed):
-        gate(spark, settings, [table], "run-7")
+        run_gates(spark, settings, [table], "run-7")
     [row] = spark.table("ops.quality").where(f"`table` = '{table}'").collect()
     assert (row["suite"], row["success"], row["checks"], row["rows"], row["run_id"]) == (table, False, 1, 1, "run-7")
     assert len(row["failed"]) == 1
     assert "_offset" in row["slice"]
 
 
-def test_gold_is_held_against_its_suite_in_the_windows_that_changed(
+def test_a_gate_on_gold_checks_only_the_windows_that_changed(
     spark: Any, settings: Settings, arrive: Callable[..., str], expect: Expect, view: View
 ) -> None:
     arrive(("a", 1, "/"), ("b", 2, "/"))
     table = gold_of(view)
     assert roll_up(spark, settings, view, "test")
     expect(table, {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "views", "value_set": [2]}})
-    [first] = gate(spark, settings, [table], "run-1")
+    [first] = run_gates(spark, settings, [table], "run-1")
     assert first.success
     assert "2026-11-10T10:00:00" in first.slice
 
     arrive(("c", 601, "/"))
     assert roll_up(spark, settings, view, "test")
     with pytest.raises(GateFailed, match=r"1 of 1 rows do not hold, such as \[1\]"):
-        gate(spark, settings, [table], "run-2")
+        run_gates(spark, settings, [table], "run-2")
 
 
-def test_an_expectation_that_cannot_be_checked_shuts_the_gate(
+def test_an_expectation_that_raises_shuts_the_gate(
     spark: Any, settings: Settings, arrive: Callable[..., str], expect: Expect
 ) -> None:
     table = arrive(("a", 1, "/"))
     expect(table, {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "no_such_column"}})
     with pytest.raises(GateFailed, match="could not be checked"):
-        gate(spark, settings, [table], "run-1")
+        run_gates(spark, settings, [table], "run-1")
 
 
 def test_the_data_docs_show_the_suites_and_the_newest_result(
@@ -153,7 +157,7 @@ def test_the_data_docs_show_the_suites_and_the_newest_result(
     table = arrive(("a", 1, "/wrong"))
     expect(table, PAGES)
     with pytest.raises(GateFailed):
-        gate(spark, settings, [table], "run-1")
+        run_gates(spark, settings, [table], "run-1")
     index = build(settings)
     assert table in index.read_text()
     pages = [page.read_text() for page in (index.parent / "validations").rglob("*.html") if table in page.read_text()]

@@ -1,11 +1,14 @@
-"""Outcomes are kept where anybody can read them without Spark."""
+"""Anybody can read the newest verdicts of the gates without Spark."""
 
 from datetime import UTC, datetime
 
 from tests.unit.quality.conftest import Commit
 
-from lockstep.quality.outcomes import Outcome, passed, summary
+from lockstep.quality.outcomes import GateState, GateVerdict, Outcome, latest
 from lockstep.settings import Settings
+
+PASSED = {"success": True, "checks": 14, "failed": 0, "rows": 3}
+FAILED = {"success": False, "checks": 14, "failed": 2, "rows": 3}
 
 
 def outcome(*failed: str) -> Outcome:
@@ -22,19 +25,33 @@ def outcome(*failed: str) -> Outcome:
     )
 
 
-def test_an_outcome_says_in_one_line_how_it_went() -> None:
-    assert str(outcome()) == "passed 14 checks on 3,253 rows"
-    assert str(outcome("no", "neither")) == "FAILED 2 of 14 checks on 3,253 rows"
+def test_a_verdict_has_the_outcome_in_numbers() -> None:
+    assert outcome().verdict == GateVerdict(success=True, checks=14, failed=0, rows=3253)
+    assert outcome("no", "neither").verdict == GateVerdict(success=False, checks=14, failed=2, rows=3253)
 
 
-def test_nothing_has_passed_before_the_first_gate(settings: Settings) -> None:
-    assert passed(settings).seq == 0
-    assert summary(settings) == {}
+def test_a_verdict_is_printed_in_one_line() -> None:
+    assert str(outcome().verdict) == "passed 14 checks on 3,253 rows"
+    assert str(outcome("no", "neither").verdict) == "FAILED 2 of 14 checks on 3,253 rows"
+
+
+def test_there_is_no_verdict_before_the_first_gate(settings: Settings) -> None:
+    assert latest(settings) == GateState(0, {}, {})
+    assert latest(settings).held_back == {}
 
 
 def test_the_newest_record_counts_and_commits_of_maintenance_do_not(settings: Settings, commit: Commit) -> None:
-    commit("ops.quality", 1, {"seq": 1, "newest": {"a": "passed"}, "positions": {"a": 1}})
-    commit("ops.quality", 2, {"seq": 2, "newest": {"a": "passed", "b": "FAILED"}, "positions": {"a": 1}})
+    first = {"verdicts": {"a": PASSED}, "positions": {"a": 1}}
+    second = {"verdicts": {"a": PASSED, "b": FAILED}, "positions": {"a": 1}}
+    commit("ops.quality", 1, {"seq": 1, **first})
+    commit("ops.quality", 2, {"seq": 2, **second})
     commit("ops.quality", 3, {})
-    assert passed(settings).seq == 2
-    assert summary(settings) == {"a": "passed", "b": "FAILED"}
+    state = latest(settings)
+    assert (state.seq, state.positions) == (2, {"a": 1})
+    assert state.verdicts == {"a": GateVerdict(True, 14, 0, 3), "b": GateVerdict(False, 14, 2, 3)}
+
+
+def test_a_table_is_held_back_at_its_last_version_that_passed_while_its_newest_verdict_is_a_failure() -> None:
+    failed, passed = GateVerdict(False, 14, 2, 3), GateVerdict(True, 14, 0, 3)
+    state = GateState(5, {"a": 7, "b": 3}, {"a": failed, "b": passed, "never_passed": failed})
+    assert state.held_back == {"a": 7, "never_passed": -1}

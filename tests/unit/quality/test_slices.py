@@ -1,4 +1,4 @@
-"""What a gate looks at: the rows that none has seen yet."""
+"""A gate checks the rows that no gate has passed yet."""
 
 from tests.unit.quality.conftest import Commit, ranges
 
@@ -7,43 +7,43 @@ from lockstep.quality.slices import cover, ledger_of, pending
 from lockstep.settings import Settings
 
 
-def test_the_first_gate_looks_at_everything(settings: Settings, commit: Commit) -> None:
+def test_the_first_gate_checks_all_rows(settings: Settings, commit: Commit) -> None:
     commit("silver.page_views", 1, ranges((0, 0, 10), (1, 0, 5)), rows=15)
     commit("silver.page_views", 2, ranges((0, 10, 30), (1, 5, 5)), rows=19)
-    found = pending(settings, "silver.page_views", -1)
-    assert found is not None
-    assert (found.version, found.rows) == (2, 34)
-    assert found.where == (
+    new = pending(settings, "silver.page_views", -1)
+    assert new is not None
+    assert (new.version, new.rows) == (2, 34)
+    assert new.where == (
         "((_partition = 0 AND _offset >= 0 AND _offset < 30) OR (_partition = 1 AND _offset >= 0 AND _offset < 5))"
     )
 
 
-def test_the_next_gate_looks_only_at_what_came_after(settings: Settings, commit: Commit) -> None:
+def test_the_next_gate_checks_only_newer_rows(settings: Settings, commit: Commit) -> None:
     commit("silver.page_views", 1, ranges((0, 0, 10)), rows=10)
     commit("silver.page_views", 2, ranges((0, 10, 30)), rows=20)
-    found = pending(settings, "silver.page_views", 1)
-    assert found is not None
-    assert found.where == "((_partition = 0 AND _offset >= 10 AND _offset < 30))"
+    new = pending(settings, "silver.page_views", 1)
+    assert new is not None
+    assert new.where == "((_partition = 0 AND _offset >= 10 AND _offset < 30))"
 
 
-def test_nothing_new_is_nothing_to_look_at(settings: Settings, commit: Commit) -> None:
+def test_without_new_rows_there_is_nothing_to_check(settings: Settings, commit: Commit) -> None:
     commit("silver.page_views", 1, ranges((0, 0, 10)), rows=10)
     assert pending(settings, "silver.page_views", 1) is None
     assert pending(settings, "silver.searches", -1) is None
 
 
-def test_a_commit_without_rows_or_of_maintenance_is_nothing_to_look_at(settings: Settings, commit: Commit) -> None:
+def test_a_commit_without_rows_or_of_maintenance_has_nothing_to_check(settings: Settings, commit: Commit) -> None:
     commit("silver.page_views", 1, ranges((0, 0, 10)), rows=0)
     commit("silver.page_views", 2, {}, rows=500)
     assert pending(settings, "silver.page_views", -1) is None
 
 
-def test_current_rows_are_new_when_the_log_of_their_changes_is(settings: Settings, commit: Commit) -> None:
+def test_current_rows_are_new_when_the_table_of_changes_has_new_rows(settings: Settings, commit: Commit) -> None:
     assert ledger_of("silver.orders") == "silver.orders_changes"
     commit("silver.orders_changes", 3, ranges((0, 7, 9)), rows=2)
-    found = pending(settings, "silver.orders", -1)
-    assert found is not None
-    assert (found.table, found.version) == ("silver.orders", 3)
+    new = pending(settings, "silver.orders", -1)
+    assert new is not None
+    assert (new.table, new.version) == ("silver.orders", 3)
 
 
 def test_gold_is_new_in_the_windows_of_the_added_files(settings: Settings, commit: Commit) -> None:
@@ -58,9 +58,9 @@ def test_gold_is_new_in_the_windows_of_the_added_files(settings: Settings, commi
         },
     ]
     commit("gold.page_views_per_minute", 1, ranges((0, 0, 10)), rows=6, stats=stats)
-    found = pending(settings, "gold.page_views_per_minute", -1)
-    assert found is not None
-    assert found.where == (
+    new = pending(settings, "gold.page_views_per_minute", -1)
+    assert new is not None
+    assert new.where == (
         "window_start >= timestamp '2026-11-20T10:01:00.000Z' "
         "AND window_start < timestamp '2026-11-20T10:09:00.000Z' + INTERVAL 1 SECOND"
     )
@@ -70,18 +70,18 @@ def test_gold_of_a_keyed_view_is_new_at_the_instants_of_the_added_files(settings
     lowest = {"at": "2026-11-20T10:05:00.000Z", "window_start": "2026-11-20T09:00:00.000Z"}
     stats = [{"minValues": lowest, "maxValues": {"at": "2026-11-20T10:09:00.000Z"}}]
     commit("gold.ad_ctr", 1, ranges((0, 0, 10)), rows=6, stats=stats)
-    found = pending(settings, "gold.ad_ctr", -1)
-    assert found is not None
-    assert found.where == (
+    new = pending(settings, "gold.ad_ctr", -1)
+    assert new is not None
+    assert new.where == (
         "at >= timestamp '2026-11-20T10:05:00.000Z' AND at < timestamp '2026-11-20T10:09:00.000Z' + INTERVAL 1 SECOND"
     )
 
 
-def test_gold_without_statistics_is_looked_at_as_a_whole(settings: Settings, commit: Commit) -> None:
+def test_gold_without_statistics_is_checked_as_a_whole(settings: Settings, commit: Commit) -> None:
     commit("gold.page_views_per_minute", 1, ranges((0, 0, 10)), rows=6, stats=[{"numRecords": 6}])
-    found = pending(settings, "gold.page_views_per_minute", -1)
-    assert found is not None
-    assert found.where == "true"
+    new = pending(settings, "gold.page_views_per_minute", -1)
+    assert new is not None
+    assert new.where == "true"
 
 
 def test_ranges_of_one_partition_are_covered_by_one() -> None:

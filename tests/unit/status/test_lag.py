@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lockstep.ledger.ranges import TopicOffsets
-from lockstep.status.lag import partition_lags, table, total
+from lockstep.status.lag import lag_table, partition_lags, total
 
 TOPIC = TopicOffsets("page_views", "id", {0: (0, 100), 1: (40, 90), 2: (0, 0)})
 POSITIONS = {"bronze": {0: 100, 1: 80, 2: 0}, "live.per_minute": {0: 70}}
@@ -27,7 +27,7 @@ def test_each_partition_tells_its_log_end_and_where_batch_and_live_stand():
 def test_a_screen_and_a_program_are_told_the_same():
     lags = partition_lags(TOPIC, POSITIONS)
     console = Console(width=100, file=StringIO())
-    console.print(table({"page_views": lags}))
+    console.print(lag_table({"page_views": lags}))
     assert [line.split() for line in console.file.getvalue().splitlines()][1:3] == [
         ["page_views-0", "bronze", "0", "100", "100", "0"],
         ["page_views-0", "live.per_minute", "0", "100", "70", "30"],

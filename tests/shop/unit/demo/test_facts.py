@@ -1,7 +1,17 @@
+"""The facts that the demo waits for, and its comparison of bronze with what the broker acknowledged."""
+
+from pathlib import Path
+
 import pytest
 
+from lockstep.contracts import CONTRACTS
+from lockstep.settings import Settings
 from lockstep.status.model import Status, Stream
 from shop.demo import facts
+from shop.simulate import ground_truth
+from shop.simulate.producer import Acknowledged
+
+EVENTS = [contract for contract in CONTRACTS.values() if contract.kind == "events"]
 
 
 def orders(lag: int) -> Status:
@@ -19,3 +29,29 @@ def test_while_the_broker_is_away_nobody_knows_whether_a_layer_has_everything() 
     for fact in (facts.drained(away, "bronze"), facts.drained(away, "gold"), facts.sold(away)):
         assert not fact.holds
         assert fact.found == "the broker does not answer"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """The settings of a home in which the broker has acknowledged 2 records of each stream of events."""
+    home = Settings(home=tmp_path)
+    for contract in EVENTS:
+        records = [Acknowledged(contract.topic, 0, n, b"1", b"{}", 1_790_000_000_000, False) for n in range(2)]
+        ground_truth.append(home, records)
+    return home
+
+
+def bronze(**rows: int) -> Status:
+    """A status with 2 rows in bronze for each stream of events, but for these."""
+    return Status([Stream(c.name, c.topic, 2, bronze=rows.get(c.name, 2)) for c in EVENTS], [])
+
+
+def test_bronze_with_exactly_the_acknowledged_records_has_no_difference(settings: Settings) -> None:
+    assert facts.acknowledged(settings, bronze()) == []
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_stream_with_lost_or_doubled_records_is_named_with_both_counts(settings: Settings, rows: int) -> None:
+    assert facts.acknowledged(settings, bronze(clicks=rows)) == [
+        f"clicks: the broker acknowledged 2 records, and bronze has {rows}"
+    ]

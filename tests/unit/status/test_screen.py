@@ -1,0 +1,54 @@
+"""The screen has the verdict first, and text for each typed fact."""
+
+import json
+from io import StringIO
+
+from rich.console import Console
+
+from lockstep.airflow_api import Run
+from lockstep.quality.outcomes import GateVerdict
+from lockstep.status.model import Status, Stream, ViewStatus
+from lockstep.status.screen import render
+
+STATUS = Status(
+    streams=[Stream("clicks", "clicks", log_end=10, bronze=10, silver=10, lag={"bronze": 0, "silver": 0})],
+    views=[
+        ViewStatus(
+            "page_views_per_minute", 9, 1, 0, "2026-11-20T10:00:00+00:00", windows=5, unexplained=0, sample=None
+        ),
+        ViewStatus("ad_ctr", 0, 0, 0, None, windows=0, unexplained=0, sample=None),
+    ],
+    health={"kafka": "stopped"},
+    runs={"ingest": Run("ingest", "run-1", "failed", "2026-11-20T10:00:00+00:00")},
+    quality={"silver.clicks": GateVerdict(True, 14, 0, 3253), "silver.orders": GateVerdict(False, 14, 2, 3)},
+    problems=["kafka is stopped"],
+)
+
+
+def lines(status: Status) -> list[str]:
+    console = Console(width=140, file=StringIO())
+    console.print(render(status))
+    assert isinstance(console.file, StringIO)
+    return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+
+
+def test_the_problems_come_first() -> None:
+    assert lines(STATUS)[:2] == ["Not all is right:", "- kafka is stopped"]
+    assert lines(Status([], []))[0] == "All is right."
+
+
+def test_each_fact_is_printed_as_text() -> None:
+    screen = lines(STATUS)
+    assert "silver.clicks passed 14 checks on 3,253 rows" in screen
+    assert "silver.orders FAILED 2 of 14 checks on 3 rows" in screen
+    assert "page_views_per_minute 9 1 0 0 0 5 0 2026-11-20T10:00:00 equal" in screen
+    assert "ad_ctr 0 0 0 0 0 0 0 - nothing compared yet" in screen
+    assert "kafka stopped ingest failed 2026-11-20T10:00:00" in screen
+
+
+def test_json_has_the_fields_of_each_fact() -> None:
+    printed = json.loads(json.dumps(STATUS.as_dict()))
+    assert printed["ok"] is False
+    assert printed["quality"]["silver.orders"] == {"success": False, "checks": 14, "failed": 2, "rows": 3}
+    assert printed["runs"]["ingest"]["state"] == "failed"
+    assert [view["verdict"] for view in printed["views"]] == ["equal", "nothing compared yet"]
