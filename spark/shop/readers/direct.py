@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.control.database import control
 from lockstep.definition.alerting import Overload
-from lockstep.sinks.direct import DirectSink, Outcome, deliver
+from lockstep.sinks.direct_sink import DirectSinkConfig, Outcome, deliver
 from lockstep.sinks.errors import Overloaded
+from lockstep.sinks.message import IDEMPOTENCY_KEY, messages
 from lockstep.sinks.outbox import forget
-from lockstep.sinks.sink import IDEMPOTENCY_KEY, messages
 from lockstep.sinks.webhook import Webhook
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def demonstrate(settings: "Settings", say: Callable[[str], None]) -> dict[Overlo
     for overload in Overload:
         with receiving() as receiver:
             own = settings.model_copy(update={"webhook_url": f"http://127.0.0.1:{receiver.server_address[1]}/"})
-            sink = DirectSink(f"demonstration-{uuid.uuid4().hex[:8]}", Webhook, overload, patience=1.0)
+            sink = DirectSinkConfig(f"demonstration-{uuid.uuid4().hex[:8]}", Webhook, overload, timeout=1.0)
             rows = list(messages(({"alert_id": f"{sink.name}-{n}"} for n in range(ALERTS)), sink.name))
             try:
                 shown[overload] = deliver(own, sink, rows)

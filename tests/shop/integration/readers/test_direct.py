@@ -1,7 +1,7 @@
 """Direct messages: what becomes of alerts that a busy receiver does not take is the sender's choice."""
 
 from lockstep.definition.alerting import Overload
-from lockstep.sinks.direct import Outcome
+from lockstep.sinks.direct_sink import Outcome
 from shop.readers import direct
 
 
