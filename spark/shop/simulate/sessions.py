@@ -12,7 +12,7 @@ ADS = 40
 _DEVICES = ("mobile", "desktop", "tablet")
 _REFERRERS = ("direct", "search-engine", "newsletter", "social", "partner")
 _METHODS = ("card", "paypal", "transfer")
-_PLACEMENTS = ("top", "side_output", "footer")
+_PLACEMENTS = ("top", "side", "footer")
 _COUNTRIES = ("France", "Germany", "Netherlands", "Spain", "Norway", "USA")
 _ANSWER_MS = {"/": 60, "/product": 90, "/search": 180, "/cart": 70, "/checkout": 140}
 
