@@ -26,7 +26,7 @@ setup: $(VENV)/.installed ## Create the environment from the lock and fetch the 
 	@$(BIN)/lockstep jars
 
 .PHONY: demo
-demo: setup ## Start the stack, play the shop, and end with the verdict
+demo: setup ## Start the stack, simulate the shop, and end with the verdict
 	@$(BIN)/lockstep demo
 
 .PHONY: down

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.ledger.entries import Entry
+    from lockstep.reconcile.report import Report
     from lockstep.settings import Settings
 
 # Two threads keep two cores busy. More jobs would wait in the Spark server, behind the live queries.
@@ -175,7 +176,7 @@ def reconcile(run_id: str) -> dict[str, str]:
     return verdicts(reports)
 
 
-def verdicts(reports: "Iterable[reconciliation.Report]") -> dict[str, str]:
+def verdicts(reports: "Iterable[Report]") -> dict[str, str]:
     """The verdict of each view, in words.
 
     Raises:

@@ -13,8 +13,8 @@ from lockstep.definition import View
 from lockstep.definition.alerting import Delivery
 from lockstep.definition.columns import Columns, ddl
 from lockstep.reconcile.difference import Difference
-from lockstep.sinks.sink import TopicSink, alert_id
-from lockstep.sinks.topic import ToTopic
+from lockstep.sinks.kafka_sink import KafkaSink, KafkaSinkConfig
+from lockstep.sinks.message import alert_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,8 +45,8 @@ _COLUMNS: dict[str, Columns] = {
     },
 }
 _SINKS = {
-    CORRECTIONS: TopicSink("reconcile.corrections", "corrections", "key", Delivery.AT_LEAST_ONCE),
-    ALERTS: TopicSink("reconcile.alerts", "alerts", "subject", Delivery.AT_LEAST_ONCE),
+    CORRECTIONS: KafkaSinkConfig("reconcile.corrections", "corrections", "key", Delivery.AT_LEAST_ONCE),
+    ALERTS: KafkaSinkConfig("reconcile.alerts", "alerts", "subject", Delivery.AT_LEAST_ONCE),
 }
 
 
@@ -105,7 +105,7 @@ def _publish(spark: "SparkSession", settings: "Settings", table: str, rows: list
     new = [row for row in rows if row["alert_id"] not in published]
     if new:
         seq = next((c.record["seq"] for c in lake.commits(settings, table) if "seq" in c.record), 0) + 1
-        ToTopic(_SINKS[table])(new, seq)
+        KafkaSink(_SINKS[table])(new, seq)
         record = {"writer": "reconcile", "seq": seq}
         frame = spark.createDataFrame([tuple(row.values()) for row in new], ddl(_COLUMNS[table]))
         lake.append(frame, settings, table, ledger.txn(table, record), record)

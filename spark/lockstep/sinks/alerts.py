@@ -1,4 +1,4 @@
-"""Alerts: rows of the views that declare them, on their way out of the lake.
+"""Alerts: rows of the views that declare them.
 
 Each alert goes to the topic ``alerts``, and directly to the webhook and the mail server that the settings name.
 """
@@ -13,10 +13,11 @@ from lockstep.definition.alerting import Alerting
 from lockstep.definition.registry import VIEWS
 from lockstep.errors import LockstepError
 from lockstep.sinks import outbox
-from lockstep.sinks.direct import DirectSink, Outlet, ToReceiver, deliver
+from lockstep.sinks.direct_sink import DirectSink, DirectSinkConfig, deliver
+from lockstep.sinks.kafka_sink import KafkaSink, KafkaSinkConfig
 from lockstep.sinks.mail import Mail
-from lockstep.sinks.sink import ID, TopicSink
-from lockstep.sinks.topic import ToTopic
+from lockstep.sinks.message import ID
+from lockstep.sinks.transport import Transport
 from lockstep.sinks.webhook import Webhook
 
 if TYPE_CHECKING:
@@ -26,16 +27,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lockstep.sinks")
 
-PATIENCE_SECONDS = 2.0
-Send = Callable[["DataFrame", int], object]
+# How long a receiver may delay one micro-batch. Live views promise seconds, so this is short.
+TIMEOUT_SECONDS = 2.0
+Sink = Callable[["DataFrame", int], object]
 
 
 class Alerts:
-    """Sends a micro-batch of a view's rows as alerts. Pickled to the Spark server: it holds names only until it is called."""
+    """Sends the rows of a view's micro-batch as alerts. It is pickled to the Spark server, and opens its sinks there."""
 
     def __init__(self, view: str, generation: int, alerting: Alerting) -> None:
         self.view, self.generation, self.alerting = view, generation, alerting
-        self._ways: list[Send] = []
+        self._sinks: list[Sink] = []
 
     def __call__(self, rows: "DataFrame", batch_id: int) -> None:
         """Send the rows, to the topic first.
@@ -44,50 +46,50 @@ class Alerts:
             DeliveryFailed, Fenced: the topic did not take them; run the batch again.
             Overloaded: a receiver is busy, and the view's alerts exert backpressure or its buffer is full; run the batch again.
         """
-        if not self._ways:
-            self._ways = self._open(settings.load())
-        alerts = identified(rows, self.view, self.alerting.id)
-        for send in self._ways:
+        if not self._sinks:
+            self._sinks = self._open(settings.load())
+        alerts = with_alert_id(rows, self.view, self.alerting.id)
+        for send in self._sinks:
             send(alerts, batch_id)
 
-    def _open(self, config: "Settings") -> list[Send]:
-        own = self.alerting
-        topic = ToTopic(TopicSink(self.view, key=own.key, delivery=own.delivery), self.generation)
-        return [topic, *(ToReceiver(sink) for sink in receivers(config, self.view, own))]
+    def _open(self, platform: "Settings") -> list[Sink]:
+        topic = KafkaSinkConfig(self.view, key=self.alerting.key, delivery=self.alerting.delivery)
+        direct = [DirectSink(receiver) for receiver in receivers(platform, self.view, self.alerting)]
+        return [KafkaSink(topic, self.generation), *direct]
 
 
-def receivers(config: "Settings", view: str, alerting: Alerting) -> list[DirectSink]:
-    """The view's direct sinks: those whose receiver the settings name."""
-    named: dict[str, tuple[Callable[[Settings], Outlet], str]] = {
-        "webhook": (Webhook, config.webhook_url),
-        "mail": (Mail, config.mail_server),
+def receivers(platform: "Settings", view: str, alerting: Alerting) -> list[DirectSinkConfig]:
+    """The direct sinks of a view: one for each receiver that the settings name."""
+    transports: dict[str, tuple[Callable[[Settings], Transport], str]] = {
+        "webhook": (Webhook, platform.webhook_url),
+        "mail": (Mail, platform.mail_server),
     }
     return [
-        DirectSink(f"{view}.{kind}", outlet, alerting.overload, PATIENCE_SECONDS)
-        for kind, (outlet, address) in named.items()
+        DirectSinkConfig(f"{view}.{kind}", transport, alerting.overload, TIMEOUT_SECONDS)
+        for kind, (transport, address) in transports.items()
         if address
     ]
 
 
-def identified(rows: "DataFrame", view: str, id: tuple[str, ...]) -> "DataFrame":
-    """The rows with ``alert_id`` and ``alert`` (the view's name), and without the columns that are the lake's own."""
+def with_alert_id(rows: "DataFrame", view: str, id: tuple[str, ...]) -> "DataFrame":
+    """The rows with ``alert_id`` and ``alert`` (the view's name), and without the lake's own columns."""
     from pyspark.sql import functions as F
 
     parts = F.to_json(F.struct(F.lit(view).alias("alert"), *id))
-    kept = [name for name in rows.columns if not name.startswith("_")]
-    return rows.select(F.substring(F.sha2(parts, 256), 1, 32).alias(ID), F.lit(view).alias("alert"), *kept)
+    columns = [name for name in rows.columns if not name.startswith("_")]
+    return rows.select(F.substring(F.sha2(parts, 256), 1, 32).alias(ID), F.lit(view).alias("alert"), *columns)
 
 
-def send_waiting(config: "Settings") -> int:
-    """Send what waits in the buffers, for a few seconds each; returns how many were sent. A busy receiver is logged."""
+def send_waiting(platform: "Settings") -> int:
+    """Send the alerts that wait in the buffers, for a few seconds each; return how many were sent. Log each busy receiver."""
     sent = 0
-    with control(config) as connection:
+    with control(platform) as connection:
         waiting = {sink for sink, states in outbox.counts(connection).items() if states[outbox.State.WAITING]}
     for view, alerting in alerting_views().items():
-        for sink in receivers(config, view, alerting):
+        for sink in receivers(platform, view, alerting):
             if sink.name in waiting:
                 try:
-                    sent += deliver(config, sink, []).sent
+                    sent += deliver(platform, sink, []).sent
                 except LockstepError as error:
                     log.warning("%s", error)
     return sent

@@ -1,4 +1,4 @@
-"""Which batches were tried: what ``at_most_once`` writes down before it sends. PostgreSQL, database ``lockstep``."""
+"""Which batches were tried: ``at_most_once`` records each batch here before it sends it. PostgreSQL, database ``lockstep``."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def first_attempt(settings: "Settings", sink: str, generation: int, batch_id: int) -> bool:
-    """Write down that the batch is tried now; False when it, or a later one, was tried before."""
+    """Record that the batch is tried now; return False if it, or a later one, was tried before."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO delivery_attempts AS known (sink, generation, batch_id) VALUES (%s, %s, %s) "

@@ -1,23 +1,23 @@
-"""The refusals of the sinks outside the lake."""
+"""The errors of the sinks."""
 
 from lockstep.errors import LockstepError
 
 
-class NameRefused(LockstepError):
-    """A sink or its topic cannot be called so."""
+class InvalidName(LockstepError):
+    """Invalid name of a sink or its topic."""
 
 
-class RowRefused(LockstepError):
-    """A row lacks what every delivered row must have."""
+class InvalidRow(LockstepError):
+    """A row has no valid ``alert_id``."""
 
 
 class DeliveryFailed(LockstepError):
-    """The other side did not take everything; the micro-batch is not acknowledged, and will be run again."""
+    """Kafka did not acknowledge every row. The micro-batch fails, and Spark runs it again."""
 
 
 class Fenced(LockstepError):
-    """Another process has begun to deliver for the same sink, and this one must not go on."""
+    """A newer process delivers for the same sink. This one must stop."""
 
 
 class Overloaded(LockstepError):
-    """The receiver is too slow, and the sink is set to exert backpressure."""
+    """The receiver is too slow, and the sink exerts backpressure. The micro-batch fails, and Spark runs it again."""

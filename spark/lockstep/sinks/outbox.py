@@ -1,7 +1,7 @@
-"""What was sent directly, what waits, and what was given up: one row per alert and sink. PostgreSQL, database ``lockstep``.
+"""The outbox of the direct sinks: one row per alert and sink, with its state. PostgreSQL, database ``lockstep``.
 
-The row is written before the alert is sent, so a killed sender leaves it waiting, and the next one sends it; it is marked after
-the receiver has taken it, so the same alert is not sent again by anybody who looks here first.
+A sink writes the row before it sends the alert. If the sink is killed, the next sender finds the alert waiting, and sends it. The
+sink marks the row after the receiver took the alert, so no later sender sends that alert again.
 """
 
 from enum import StrEnum
@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 from psycopg2.extras import execute_values
 
-from lockstep.sinks.sink import Message
+from lockstep.sinks.message import Message
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
 
+# An alert that is raised again after this time is sent again. A query that is reset to an earlier point raises its alerts again.
 REMEMBERED = "30 days"
 
 
 class State(StrEnum):
-    """What became of an alert. ``sent`` ones are remembered for 30 days, the others until somebody deletes them."""
+    """The state of an alert. Sent alerts are kept for 30 days, the others until somebody deletes them."""
 
     WAITING = "waiting"
     SENT = "sent"
@@ -27,7 +28,7 @@ class State(StrEnum):
 
 
 def prepare(connection: "Connection", sink: str) -> None:
-    """Forget what was sent long ago."""
+    """Delete the alerts that were sent long ago."""
     with connection.cursor() as cursor:
         cursor.execute(
             "DELETE FROM delivery_outbox WHERE sink = %s AND state = 'sent' AND at < now() - %s::interval",
@@ -36,7 +37,7 @@ def prepare(connection: "Connection", sink: str) -> None:
 
 
 def put(connection: "Connection", sink: str, rows: list[Message]) -> int:
-    """Put the alerts in line; one that is known stays as it is. Returns how many are new."""
+    """Add the alerts to the queue; return how many are new. An alert that is there already stays as it is."""
     with connection.cursor() as cursor:
         added = execute_values(
             cursor,
@@ -48,7 +49,7 @@ def put(connection: "Connection", sink: str, rows: list[Message]) -> int:
 
 
 def waiting(connection: "Connection", sink: str) -> list[Message]:
-    """What waits, oldest first."""
+    """The alerts that wait, oldest first."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, body FROM delivery_outbox WHERE sink = %s AND state = 'waiting' ORDER BY place", (sink,)
@@ -57,7 +58,7 @@ def waiting(connection: "Connection", sink: str) -> list[Message]:
 
 
 def mark(connection: "Connection", sink: str, ids: list[str], state: State, reason: str | None = None) -> None:
-    """Write down what became of the alerts."""
+    """Record the new state of the alerts."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE delivery_outbox SET state = %s, reason = %s, at = now() WHERE sink = %s AND id = ANY(%s)",
@@ -66,16 +67,16 @@ def mark(connection: "Connection", sink: str, ids: list[str], state: State, reas
 
 
 def counts(connection: "Connection") -> dict[str, dict[str, int]]:
-    """By sink and state, how many alerts; a sink that never sent is not named."""
+    """How many alerts there are, by sink and state. A sink that never sent is missing."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT sink, state, count(*) FROM delivery_outbox GROUP BY sink, state ORDER BY sink, state")
-        found: dict[str, dict[str, int]] = {}
+        by_sink: dict[str, dict[str, int]] = {}
         for sink, state, number in cursor.fetchall():
-            found.setdefault(sink, dict.fromkeys(State, 0))[state] = number
-        return found
+            by_sink.setdefault(sink, dict.fromkeys(State, 0))[state] = number
+        return by_sink
 
 
 def forget(connection: "Connection", sink: str) -> None:
-    """Delete all that is known of the sink's alerts: whatever is sent again then is sent as new."""
+    """Delete the sink's alerts, whatever their state. An alert that is sent again after that counts as new."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM delivery_outbox WHERE sink = %s", (sink,))

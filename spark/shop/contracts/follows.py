@@ -1,4 +1,4 @@
-"""Customers that follow a product, or follow it no more."""
+"""Customers follow a product, or stop following it (``follows`` is false)."""
 
 from lockstep.contracts import Contract
 

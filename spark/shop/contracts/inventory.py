@@ -1,4 +1,4 @@
-"""Stock per product as counted in the weekly stocktake, captured from PostgreSQL."""
+"""Stock per product, as counted in the weekly stocktake. Captured from PostgreSQL."""
 
 from lockstep.contracts import Contract
 

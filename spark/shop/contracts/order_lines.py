@@ -1,4 +1,4 @@
-"""Lines of orders, captured from PostgreSQL. An exact duplicate line keeps its own number; the order's time is repeated."""
+"""Lines of orders, captured from PostgreSQL. Equal lines of an order differ by number. Each line repeats the order's time."""
 
 from lockstep.contracts import Contract
 

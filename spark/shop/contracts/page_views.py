@@ -1,4 +1,4 @@
-"""Pages seen by visitors of the shop."""
+"""Pages that visitors of the shop have viewed."""
 
 from lockstep.contracts import Contract
 

@@ -1,4 +1,4 @@
-"""Payments of orders, in pounds; the amount travels as a string, so that it stays exact."""
+"""Payments of orders, in pounds. The amount is a string in the JSON, so that it stays exact."""
 
 from lockstep.contracts import Contract
 

@@ -1,4 +1,4 @@
-"""Requests that the shop's web server answered; the time to answer is in milliseconds."""
+"""Requests that the shop's web server has answered. ``response_ms`` is the time it took, in milliseconds."""
 
 from lockstep.contracts import Contract
 

@@ -1,4 +1,4 @@
-"""Searches that customers save, to be told of what is found later, or remove again. A search is known by its text."""
+"""Customers save a search, or remove it (``saved`` is false). The text of the query identifies the search."""
 
 from lockstep.contracts import Contract
 

@@ -1,4 +1,4 @@
-"""What visitors searched for, with how many products were found."""
+"""Searches of visitors, with the number of products that were found."""
 
 from lockstep.contracts import Contract
 

@@ -1,4 +1,4 @@
-"""Readings of the warehouse's sensors (degrees Celsius or per cent), exact as strings."""
+"""Readings of the warehouse's sensors, in degrees Celsius or per cent. They are strings in the JSON, so that they stay exact."""
 
 from lockstep.contracts import Contract
 

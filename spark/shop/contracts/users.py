@@ -1,4 +1,4 @@
-"""Customers of the shop, captured from PostgreSQL. Names and addresses are seeded, not real, and still personal."""
+"""Customers of the shop, captured from PostgreSQL. Names and e-mail addresses are invented, but treated as personal data."""
 
 from lockstep.contracts import Contract
 

@@ -1,1 +1,1 @@
-"""``lockstep demo``: the whole platform, from nothing running to the verdict."""
+"""``lockstep demo``: start the whole platform, simulate the shop, and prove that live and batch agree."""

@@ -13,20 +13,20 @@ from shop.demo.run import Demo, DemoFailed
 
 
 def demo(
-    days: Annotated[int | None, typer.Option(min=1, max=374, help="Play the last N days; 28 at first.")] = None,
+    days: Annotated[int | None, typer.Option(min=1, max=374, help="Simulate the last N days; 28 at first.")] = None,
 ) -> None:
-    """Start everything, play the shop, and prove that live and batch agree."""
+    """Start everything, simulate the shop, and prove that live and batch agree."""
     console = Console(highlight=False, soft_wrap=True)
-    running = Demo(settings.load(), console, days)
-    status = running.run()
-    found = running.stack.settings
+    demonstration = Demo(settings.load(), console, days)
+    status = demonstration.run()
+    own = demonstration.stack.settings
     show(status)
-    if wrong := acknowledged(found, status) + status.problems:
-        raise DemoFailed("The sums do not add up:\n  " + "\n  ".join(wrong))
+    if problems := acknowledged(own, status) + status.problems:
+        raise DemoFailed("The sums do not add up:\n  " + "\n  ".join(problems))
     console.print(
-        f"\nAirflow     {found.airflow_url}  (user admin; the password is "
-        f"LOCKSTEP_AIRFLOW_PASSWORD in {found.secrets_file})\n"
-        f"Spark       http://{LOOPBACK}:{found.spark_ui_port}\n"
-        f"Data docs   {(found.home / 'data_docs' / 'index.html').as_uri()}\n"
-        "Stop with `make down`; `lockstep status` tells how it is."
+        f"\nAirflow     {own.airflow_url}  (user admin; the password is "
+        f"LOCKSTEP_AIRFLOW_PASSWORD in {own.secrets_file})\n"
+        f"Spark       http://{LOOPBACK}:{own.spark_ui_port}\n"
+        f"Data docs   {(own.home / 'data_docs' / 'index.html').as_uri()}\n"
+        "Stop with `make down`; `lockstep status` shows its state."
     )

@@ -1,4 +1,4 @@
-"""What must be true before the demo may say that it worked. Each fact is looked up, never assumed from elapsed time."""
+"""The facts that must hold before the demo reports success. Each fact is looked up, never assumed because time has passed."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -23,22 +23,22 @@ MART_SOURCES = ("silver.orders", "silver.order_lines")
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing to wait for: whether it holds, and what was found."""
+    """A fact to wait for: whether it holds, and what was seen."""
 
     name: str
     holds: bool
-    found: str
+    seen: str
 
 
 def wal_position(settings: "Settings") -> str:
-    """Where the source database's log ends now; what was committed before has a lower position."""
-    return str(_ask(settings, "SELECT pg_current_wal_lsn()"))
+    """Where the source database's log ends now. Everything that was committed before has a lower position."""
+    return str(_query(settings, "SELECT pg_current_wal_lsn()"))
 
 
 def captured(settings: "Settings", position: str) -> Fact:
-    """Debezium has confirmed the source database's log up to the position."""
+    """Whether Debezium has confirmed the source database's log up to the position."""
     behind = int(
-        _ask(
+        _query(
             settings,
             "SELECT coalesce(max(pg_wal_lsn_diff(%s, confirmed_flush_lsn)), 1) FROM pg_replication_slots "
             "WHERE database = 'shop'",
@@ -50,7 +50,7 @@ def captured(settings: "Settings", position: str) -> Fact:
     )
 
 
-def _ask(settings: "Settings", query: str, *parameters: str) -> Any:
+def _query(settings: "Settings", query: str, *parameters: str) -> Any:
     with closing(psycopg2.connect(settings.dsn("shop"))) as connection, connection.cursor() as cursor:
         cursor.execute(query, parameters)
         row = cursor.fetchone()
@@ -58,28 +58,28 @@ def _ask(settings: "Settings", query: str, *parameters: str) -> Any:
 
 
 def drained(status: Status, layer: str) -> Fact:
-    """A layer has everything that the topics hold."""
+    """Whether a layer has everything that the topics hold."""
     lag = sum(n for s in status.streams for name, n in s.lag.items() if name.partition(".")[0] == layer)
-    done = {"bronze": sum(s.bronze for s in status.streams), "silver": sum(s.silver for s in status.streams)}
-    rows = f", {done[layer]:,} rows" if layer in done else ""
+    sizes = {"bronze": sum(s.bronze for s in status.streams), "silver": sum(s.silver for s in status.streams)}
+    rows = f", {sizes[layer]:,} rows" if layer in sizes else ""
     return _none_behind(status, layer, lag, rows)
 
 
 def sold(status: Status) -> Fact:
-    """The marts' sources have every order and order line that was captured."""
+    """Whether the marts' sources have every order and order line that was captured."""
     lag = sum(s.lag["silver"] for s in status.streams if f"silver.{s.name}" in MART_SOURCES)
     return _none_behind(status, "orders in silver", lag)
 
 
 def _none_behind(status: Status, name: str, lag: int, rows: str = "") -> Fact:
-    # Without an answer of the broker there is no stream, and nothing that could be behind.
+    # If the broker does not answer, there is no stream, and so no lag.
     if not status.streams:
         return Fact(name, False, "the broker does not answer")
     return Fact(name, lag == 0, f"{lag:,} offsets behind{rows}")
 
 
 def acknowledged(settings: "Settings", status: Status) -> list[str]:
-    """Where bronze's rows are not exactly those that the broker acknowledged to the simulator; empty when they are."""
+    """One sentence per stream whose bronze rows are not exactly those that the broker acknowledged to the simulator."""
     bronze = {s.name: s.bronze for s in status.streams}
     return [
         f"{contract.name}: the broker acknowledged {sent:,} records, and bronze has {bronze[contract.name]:,}"
@@ -90,27 +90,27 @@ def acknowledged(settings: "Settings", status: Status) -> list[str]:
 
 
 def reconciled(status: Status, ended: datetime) -> list[Fact]:
-    """Both layers agree, view by view, on every window up to the play's end."""
+    """Whether both layers agree, view by view, on every window up to the end of the simulation."""
     facts = []
     for view in status.views:
         until = datetime.fromisoformat(view.until) if view.until else datetime.min.replace(tzinfo=UTC)
-        found = f"{view.windows:,} windows {view.verdict}" if view.until else "nothing closed yet"
-        facts.append(Fact(f"live = batch: {view.name}", until >= ended and view.unexplained == 0, found))
+        seen = f"{view.windows:,} windows {view.verdict}" if view.until else "nothing closed yet"
+        facts.append(Fact(f"live = batch: {view.name}", until >= ended and view.unexplained == 0, seen))
     return facts
 
 
 def backfilled(airflow: Airflow, start: datetime, end: datetime) -> Fact:
-    """Airflow's backfill has rolled up every day of ``[start, end)``."""
-    done, days = airflow.succeeded(ROLLUP, start, end), (end - start).days
+    """Whether Airflow's backfill has rolled up every day of ``[start, end)``."""
+    rolled_up, days = airflow.succeeded(ROLLUP, start, end), (end - start).days
     active = airflow.active_backfill(ROLLUP)
-    return Fact("past days rolled up", active is None and done >= days, f"{done} of {days} days")
+    return Fact("past days rolled up", active is None and rolled_up >= days, f"{rolled_up} of {days} days")
 
 
 def failures(airflow: Airflow) -> list[Run]:
-    """Runs that have failed for good: Airflow has retried their tasks already."""
+    """Runs that have failed for good: Airflow has no retries left for their tasks."""
     return [run for dag in airflow.dags() for run in airflow.runs(dag, limit=10) if run.failed]
 
 
 def missing(facts: Iterable[Fact]) -> list[Fact]:
-    """Those that do not hold yet."""
+    """The facts that do not hold yet."""
     return [fact for fact in facts if not fact.holds]

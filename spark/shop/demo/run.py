@@ -1,4 +1,4 @@
-"""The demo's steps, in order: start, unpause, play, wait for the facts, and ask for the past days meanwhile."""
+"""The demo: start the stack, simulate the shop, unpause the DAGs, and wait for the facts; backfill the past days meanwhile."""
 
 import time
 from collections.abc import Callable
@@ -16,8 +16,8 @@ from lockstep.status.gather import gather
 from lockstep.status.model import Status
 from shop.demo import facts
 from shop.demo.facts import ROLLUP, Fact
-from shop.simulate.play import Played, play
 from shop.simulate.producer import KafkaPythonSender
+from shop.simulate.simulation import RunStatus, run_simulation
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 MINUTE_DAGS = ("ingest", "refine", "reconcile")
 # Airflow usually parses its DAGs in seconds. The rest is for a machine that is slow or busy.
 PARSE_SECONDS = 120
-# The demo usually waits a quarter of this. The rest is for a machine that is slow or busy.
+# Four times what the demo takes on two cores.
 TIMEOUT_SECONDS = 1200
-# The pool of backfills has two slots.
-MAX_BACKFILLS = 2
+# Backfill runs share the Spark server with the DAGs that run every minute.
+MAX_ACTIVE_BACKFILL_RUNS = 2
 
 
 class DemoFailed(LockstepError):
@@ -36,10 +36,10 @@ class DemoFailed(LockstepError):
 
 
 class Demo:
-    """One demo on the stack of ``settings``. Run again, it goes on where it was.
+    """One demo on the stack of ``settings``. If it is run again, it goes on where it stopped.
 
     Args:
-        days: how many of the last days of the history are played; None for what was begun, or 28.
+        days: how many of the last days of the history are simulated; None for those of a simulation that was begun, or 28.
     """
 
     def __init__(self, settings: "Settings", console: Console, days: int | None = None) -> None:
@@ -47,73 +47,73 @@ class Demo:
         self.console = console
         self.days = days
         self._began = time.monotonic()
-        self._told: dict[str, str] = {}
-        self._asked = False
+        self._reported: dict[str, str] = {}
+        self._backfill_requested = False
 
     def run(self) -> Status:
-        """From whatever runs now to the verdict.
+        """Run the demo to its end, whatever runs already.
 
         Raises:
-            DemoFailed: something went wrong, or did not come true in time.
-            StackError: a part did not start.
+            DemoFailed: something went wrong, or a fact did not hold in time.
+            StackError: a service did not start.
         """
-        self._say("Starting the stack")
-        self.stack.up(say=lambda line: self._say(f"  {line}"))
+        self._print("Starting the stack")
+        self.stack.up(say=lambda line: self._print(f"  {line}"))
         with connected(self.stack.settings) as airflow:
             wait_until_parsed(airflow, {*MINUTE_DAGS, ROLLUP, "maintain"}, PARSE_SECONDS)
-            played = self._play()
-            # Airflow runs a DAG at once when it is unpaused: now there is something to take.
+            simulated = self._simulate()
+            # Airflow runs a DAG as soon as it is unpaused: now there are records to ingest.
             for dag in MINUTE_DAGS:
                 airflow.unpause(dag)
-            self._say(f"DAGs unpaused: {', '.join(MINUTE_DAGS)}")
-            self._say("Waiting until every layer has everything, and both layers agree")
-            status = self._wait(airflow, played)
+            self._print(f"DAGs unpaused: {', '.join(MINUTE_DAGS)}")
+            self._print("Waiting until every layer has everything, and both layers agree")
+            status = self._wait(airflow, simulated)
             airflow.unpause("maintain")
         return status
 
-    def _play(self) -> Played:
-        self._say("Playing the shop: orders into PostgreSQL, traffic into Kafka")
+    def _simulate(self) -> RunStatus:
+        self._print("Simulating the shop: orders into PostgreSQL, traffic into Kafka")
         wanted = {} if self.days is None else {"days": self.days}
         with self.console.status("  opening the shop") as bar:
-            for played in play(self.stack.settings, wanted, KafkaPythonSender):
+            for status in run_simulation(self.stack.settings, wanted, KafkaPythonSender):
                 bar.update(
-                    f"  {played.until:%Y-%m-%d %H:%M} {played.share:5.0%}  {played.order_lines:,} order lines, "
-                    f"{played.records.total():,} events"
+                    f"  {status.until:%Y-%m-%d %H:%M} {status.share:5.0%}  {status.order_lines:,} order lines, "
+                    f"{status.records.total():,} events"
                 )
-        span = f"{played.plan.start:%Y-%m-%d} to {played.plan.end:%Y-%m-%d}"
-        self._say(f"  {span}: {played.order_lines:,} order lines, {played.records.total():,} events acknowledged")
-        return played
+        span = f"{status.plan.start:%Y-%m-%d} to {status.plan.end:%Y-%m-%d}"
+        self._print(f"  {span}: {status.order_lines:,} order lines, {status.records.total():,} events acknowledged")
+        return status
 
-    def _wait(self, airflow: Airflow, played: Played) -> Status:
+    def _wait(self, airflow: Airflow, simulated: RunStatus) -> Status:
         position = facts.wal_position(self.stack.settings)
         with self.console.status("  looking"):
-            return wait_for_facts(lambda: self._look(airflow, played, position), TIMEOUT_SECONDS)
+            return wait_for_facts(lambda: self._look(airflow, simulated, position), TIMEOUT_SECONDS)
 
-    def _look(self, airflow: Airflow, played: Played, position: str) -> tuple[Status, list[Fact]]:
-        settings, plan = self.stack.settings, played.plan
+    def _look(self, airflow: Airflow, simulated: RunStatus, position: str) -> tuple[Status, list[Fact]]:
+        settings, plan = self.stack.settings, simulated.plan
         first_day = plan.start.replace(hour=0, minute=0, second=0, microsecond=0)
         status = gather(settings, {name: service.state for name, service in self.stack.health().items()})
         raise_on_failure(airflow, status, settings.home / "airflow" / "logs")
-        arrived = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
-        if not self._asked and not facts.missing([arrived[0], facts.sold(status)]):
+        inputs = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
+        if not self._backfill_requested and not facts.missing([inputs[0], facts.sold(status)]):
             # The days are complete now, so each is rolled up once.
             airflow.unpause(ROLLUP)
-            airflow.backfill(ROLLUP, first_day, plan.end - timedelta(days=1), MAX_BACKFILLS)
-            self._asked = True
-        found = [
-            *arrived,
+            airflow.backfill(ROLLUP, first_day, plan.end - timedelta(days=1), MAX_ACTIVE_BACKFILL_RUNS)
+            self._backfill_requested = True
+        current = [
+            *inputs,
             facts.drained(status, "gold"),
             facts.drained(status, "live"),
             *facts.reconciled(status, plan.end),
             facts.backfilled(airflow, first_day, plan.end),
         ]
-        for fact in found:
-            if self._told.get(fact.name) != fact.found:
-                self._told[fact.name] = fact.found
-                self._say(f"  {'✓' if fact.holds else '…'} {fact.name}: {fact.found}")
-        return status, found
+        for fact in current:
+            if self._reported.get(fact.name) != fact.seen:
+                self._reported[fact.name] = fact.seen
+                self._print(f"  {'✓' if fact.holds else '…'} {fact.name}: {fact.seen}")
+        return status, current
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}", markup=False)
 
 
@@ -148,7 +148,7 @@ def wait_for_facts(look: Callable[[], tuple[Status, list[Fact]]], seconds: float
     try:
         return attempts(look)[0]
     except RetryError as error:
-        missing = "\n".join(f"  {f.name}: {f.found}" for f in facts.missing(error.last_attempt.result()[1]))
+        missing = "\n".join(f"  {f.name}: {f.seen}" for f in facts.missing(error.last_attempt.result()[1]))
         raise DemoFailed(f"After {seconds} s this is still missing:\n{missing}\nSee `lockstep status`.") from None
 
 

@@ -1,4 +1,4 @@
-"""How readers outside the platform take part: the log way (consumer groups), the queue way (share groups), and direct messages.
+"""Readers outside the platform: consumer groups, share groups and direct messages.
 
-Each is an example to copy and a demonstration to run: ``lockstep readers groups``, ``shares`` and ``direct``.
+Each is an example to copy, and a demonstration to run: ``lockstep readers groups``, ``shares`` and ``direct``.
 """

@@ -1,4 +1,4 @@
-"""The demonstration of direct messages: a receiver that takes few, and the three choices of the sender."""
+"""The demonstration of direct messages: a receiver that takes only a few, and the three choices of the sender."""
 
 import threading
 import uuid
@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.control.database import control
 from lockstep.definition.alerting import Overload
-from lockstep.sinks.direct import DirectSink, Outcome, deliver
+from lockstep.sinks.direct_sink import DirectSinkConfig, Outcome, deliver
 from lockstep.sinks.errors import Overloaded
+from lockstep.sinks.message import IDEMPOTENCY_KEY, messages
 from lockstep.sinks.outbox import forget
-from lockstep.sinks.sink import IDEMPOTENCY_KEY, messages
 from lockstep.sinks.webhook import Webhook
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 ALERTS = 20
+# So few that most alerts are left when the receiver becomes busy.
 TAKES = 5
 
 
 class Receiver(ThreadingHTTPServer):
-    """Takes so many posts, and then answers 503 until it is given room again."""
+    """Takes as many posts as it has room for, and then answers 503."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Posts)
@@ -46,37 +47,37 @@ class _Posts(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """What was taken is told by the demonstration."""
+        """Log nothing: the demonstration reports what was taken."""
 
 
 def demonstrate(settings: "Settings", say: Callable[[str], None]) -> dict[Overload, Outcome | None]:
-    """Send alerts to a receiver that is soon busy, under each policy; what became of them (None: pushed back), in 5 seconds."""
-    shown: dict[Overload, Outcome | None] = {}
+    """Send alerts to a receiver that is soon busy, with each choice; return what happened to them (None: backpressure)."""
+    outcomes: dict[Overload, Outcome | None] = {}
     for overload in Overload:
         with receiving() as receiver:
             own = settings.model_copy(update={"webhook_url": f"http://127.0.0.1:{receiver.server_address[1]}/"})
-            sink = DirectSink(f"demonstration-{uuid.uuid4().hex[:8]}", Webhook, overload, patience=1.0)
+            sink = DirectSinkConfig(f"demonstration-{uuid.uuid4().hex[:8]}", Webhook, overload, timeout=1.0)
             rows = list(messages(({"alert_id": f"{sink.name}-{n}"} for n in range(ALERTS)), sink.name))
             try:
-                shown[overload] = deliver(own, sink, rows)
-                became = str(shown[overload])
+                outcomes[overload] = deliver(own, sink, rows)
+                what_happened = str(outcomes[overload])
             except Overloaded as error:
-                shown[overload] = None
-                became = f"the batch fails, and its query waits: {error}"
-            say(f"{overload}: of {ALERTS} alerts the receiver took {len(receiver.taken)}; {became}")
+                outcomes[overload] = None
+                what_happened = f"the batch fails, and its query waits: {error}"
+            say(f"{overload}: of {ALERTS} alerts the receiver took {len(receiver.taken)}; {what_happened}")
             receiver.room = ALERTS
             later = deliver(own, sink, rows)
             with control(own) as connection:
                 forget(connection, sink.name)
             say(
-                f"  The receiver is well, and the batch runs again: {later.sent} more, {len(set(receiver.taken))} in all."
+                f"  The receiver has room again, and the batch runs again: {later.sent} more, {len(set(receiver.taken))} in all."
             )
-    return shown
+    return outcomes
 
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    """A receiver on the loopback, for as long as the block lasts."""
+    """A receiver on the loopback that exists only inside the block."""
     with Receiver() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

@@ -1,7 +1,7 @@
-"""The log way: one member of a consumer group. Run as ``python -m shop.readers.group GROUP TOPIC NAME COMMIT_EVERY``.
+"""A member of a consumer group. Run as ``python -m shop.readers.group GROUP TOPIC NAME COMMIT_EVERY``.
 
-It handles records in order and commits *after* it has handled them, so a member that dies costs no record: whoever takes over
-goes on from the last committed offset, and handles again what was handled and not committed.
+It handles records in order, and commits *after* it has handled them. So no record is lost when a member dies: another member
+goes on from the last committed offset, and handles the records after it again.
 """
 
 import json
@@ -14,14 +14,14 @@ from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep import settings
 from lockstep.kafka_clients import consumer
-from shop.readers.children import die_with_parent
+from shop.readers.child_processes import die_with_parent
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
-# The broker's smallest: after so long without a heartbeat a member counts as dead, and its partitions are given to others.
+# The smallest value that the broker allows. A member without a heartbeat for so long counts as dead, and loses its partitions.
 SESSION_SECONDS = 6
-# How soon a member sees that a topic has come or has grown; until then it may stand idle, for 5 minutes by default.
+# How soon a member sees a new topic or partition. The default is 5 minutes, in which the member would be idle.
 METADATA_SECONDS = 2
 
 
@@ -29,8 +29,8 @@ class Member(AsyncConsumerRebalanceListener):  # type: ignore[misc]
     """A member of a group.
 
     Args:
-        handle: what is done with a record.
-        told: is given what happens to the member: its partitions (``assigned``), and their offsets (``committed``).
+        handle: is called with each record.
+        report: is called with what happens to the member: its partitions (``assigned``), and their offsets (``committed``).
         commit_every: records from one commit to the next.
     """
 
@@ -40,10 +40,10 @@ class Member(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         group: str,
         topic: str,
         handle: Callable[[Any], None],
-        told: Callable[[str, dict[int, int | None]], None],
+        report: Callable[[str, dict[int, int | None]], None],
         commit_every: int,
     ) -> None:
-        self.topic, self.handle, self.told, self.commit_every = topic, handle, told, commit_every
+        self.topic, self.handle, self.report, self.commit_every = topic, handle, report, commit_every
         self._handled: dict[TopicPartition, OffsetAndMetadata] = {}
         self._since = 0
         self.reader: KafkaConsumer = consumer(
@@ -56,7 +56,7 @@ class Member(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         )
 
     def run(self) -> None:
-        """Read for as long as the process lives."""
+        """Read as long as the process lives."""
         self.reader.subscribe([self.topic], listener=self)
         # Known only after it is subscribed to: a leader that joins before gives out none of it, or gives out all a second time.
         known = Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.1), retry=retry_if_not_result(bool))
@@ -73,37 +73,37 @@ class Member(AsyncConsumerRebalanceListener):  # type: ignore[misc]
                 self._committed()
 
     async def on_partitions_revoked(self, _revoked: Any) -> None:
-        """Commit before the partitions go to others: a live member that gives way costs no repetition."""
+        """Commit before other members get the partitions, so that they repeat nothing."""
         if self._handled:
             await self.reader.commit_async(self._handled)
             self._committed()
 
     async def on_partitions_lost(self, _lost: Any) -> None:
-        """They are another's by now, who has begun at the last commit."""
+        """Forget the offsets: another member has the partitions now, and began at their last commit."""
         self._handled, self._since = {}, 0
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
-        self.told("assigned", {tp.partition: None for tp in assigned})
+        self.report("assigned", {tp.partition: None for tp in assigned})
 
     def _committed(self) -> None:
-        self.told("committed", {tp.partition: at.offset for tp, at in self._handled.items()})
+        self.report("committed", {tp.partition: at.offset for tp, at in self._handled.items()})
         self._handled, self._since = {}, 0
 
 
 def main(group: str, topic: str, name: str, commit_every: str) -> None:
-    """Tell on standard output what was handled, one JSON object a line."""
+    """Run a member that reports on standard output, one JSON object per line."""
 
-    def say(**fields: Any) -> None:
+    def write(**fields: Any) -> None:
         print(json.dumps({"member": name} | fields), flush=True)
 
     def handle(record: Any) -> None:
-        say(event="handled", partition=record.partition, offset=record.offset, value=json.loads(record.value))
+        write(event="handled", partition=record.partition, offset=record.offset, value=json.loads(record.value))
 
-    def told(event: str, offsets: dict[int, int | None]) -> None:
-        say(event=event, offsets=offsets)
+    def report(event: str, offsets: dict[int, int | None]) -> None:
+        write(event=event, offsets=offsets)
 
     die_with_parent()
-    Member(settings.load(), group, topic, handle, told, int(commit_every)).run()
+    Member(settings.load(), group, topic, handle, report, int(commit_every)).run()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shop.readers.children import Children
+from shop.readers.child_processes import ChildProcesses
 from shop.readers.share import LOCK_SECONDS, prepare_group
 from shop.readers.topics import own_topic, send
 
@@ -18,7 +18,7 @@ TASKS = ["plain"] * 10 + ["again", "poison"] + ["plain"] * 10 + ["hang"] + ["pla
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What was seen.
+    """What the demonstration has shown.
 
     Args:
         done: by task, how often it was accepted.
@@ -40,47 +40,51 @@ def demonstrate(settings: "Settings", say: Callable[[str], None]) -> DemoResult:
     """Run it on a topic and a group of its own, in 10 to 30 seconds.
 
     Raises:
-        DemoFailed: something did not come in its time.
+        DemonstrationFailed: a step did not end in time.
     """
-    with own_topic(settings, 1) as topic, Children("shop.readers.share") as workers:
+    with own_topic(settings, 1) as topic, ChildProcesses("shop.readers.share") as workers:
         prepare_group(settings, topic)
         for name in ("wanda", "will"):
             workers.start(name, topic, topic, name)
         send(settings, topic, 1, tasks(), one_by_one=True)
-        workers.until(lambda: bool(workers.of("hangs")), "a worker hangs")
-        hung = str(workers.of("hangs")[0]["worker"])
+        workers.wait_until(lambda: bool(workers.reports_of("hangs")), "a worker hangs")
+        hung = str(workers.reports_of("hangs")[0]["worker"])
         rest = len(TASKS) - 2
-        workers.until(lambda: len(workers.of("accept")) == rest, "the other worker does all but the hanging task")
+        workers.wait_until(
+            lambda: len(workers.reports_of("accept")) == rest, "the other worker does all but the hanging task"
+        )
         workers.kill(hung)
         killed_at = time.monotonic()
-        workers.until(
-            lambda: bool(workers.of("accept", task="hang")), "the task of the dead worker is handed out again"
+        workers.wait_until(
+            lambda: bool(workers.reports_of("accept", task="hang")), "the task of the dead worker is handed out again"
         )
         seconds = time.monotonic() - killed_at
-        told = [line for line in workers.told if "n" in line]
-    shown = DemoResult(
-        done=dict(Counter(line["n"] for line in told if line["event"] == "accept")),
-        shared=dict(Counter(line["worker"] for line in told)),
-        deliveries={kind: max(line["deliveries"] for line in told if line["task"] == kind) for kind in TASKS},
+        reports = [report for report in workers.reports if "n" in report]
+    result = DemoResult(
+        done=dict(Counter(report["n"] for report in reports if report["event"] == "accept")),
+        shared=dict(Counter(report["worker"] for report in reports)),
+        deliveries={kind: max(report["deliveries"] for report in reports if report["task"] == kind) for kind in TASKS},
         hung=hung,
-        taken_over=next(line["worker"] for line in told if (line["event"], line["task"]) == ("accept", "hang")),
+        taken_over=next(
+            report["worker"] for report in reports if (report["event"], report["task"]) == ("accept", "hang")
+        ),
         seconds=seconds,
     )
-    for sentence in sentences(shown):
+    for sentence in sentences(result):
         say(sentence)
-    return shown
+    return result
 
 
 def tasks() -> Iterator[dict[str, Any]]:
-    """The tasks, numbered through, of a user who is the partition's only one."""
+    """The tasks with consecutive numbers. They belong to one user, and so to one partition."""
     for n, task in enumerate(TASKS):
         yield {"user_id": 0, "n": n, "task": task}
 
 
-def sentences(shown: DemoResult) -> Iterator[str]:
-    """What was seen, in words."""
-    yield f"One partition, two workers: {shown.shared} tasks were handed out. A consumer group would leave one of them idle."
-    yield f"Handed out so often: {shown.deliveries}. `again` was released once; `poison` was rejected, and is gone for good."
-    when = f"{shown.seconds:.1f} s later (its lock: {LOCK_SECONDS} s)"
-    yield f"{shown.hung} hung on a task and was killed; {shown.taken_over} got the task {when}."
-    yield f"{len(shown.done)} of {len(TASKS)} tasks are done, each {max(shown.done.values())} time; the other one is poison."
+def sentences(result: DemoResult) -> Iterator[str]:
+    """The result in words."""
+    yield f"One partition, two workers: {result.shared} tasks were handed out. A consumer group would leave one of them idle."
+    yield f"Number of deliveries: {result.deliveries}. `again` was released once; `poison` was rejected for good."
+    when = f"{result.seconds:.1f} s later (its lock: {LOCK_SECONDS} s)"
+    yield f"{result.hung} hung on a task and was killed; {result.taken_over} got the task {when}."
+    yield f"{len(result.done)} of {len(TASKS)} tasks are done, each {max(result.done.values())} time; the other one is poison."

@@ -1,4 +1,4 @@
-"""Topics that a demonstration makes for itself, and takes away again."""
+"""Topics that exist only for a demonstration."""
 
 import json
 import uuid
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Producer
 
 from lockstep.kafka_clients import KEPT, admin, confluent_config, create_topics
-from shop.readers.children import DemoFailed
+from shop.readers.child_processes import DemonstrationFailed
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def own_topic(settings: "Settings", partitions: int, configs: Mapping[str, str] = KEPT) -> Iterator[str]:
-    """The name of a topic that exists inside the block only."""
+    """The name of a topic that exists only inside the block."""
     name = f"readers-{uuid.uuid4().hex[:8]}"
     create_topics(settings, {name: {"num_partitions": partitions, "configs": dict(configs)}})
     try:
@@ -30,16 +30,16 @@ def own_topic(settings: "Settings", partitions: int, configs: Mapping[str, str] 
 def send(
     settings: "Settings", topic: str, partitions: int, events: Iterable[Mapping[str, Any]], one_by_one: bool = False
 ) -> int:
-    """Send events with a ``user_id``: user modulo partitions is the partition, so that a user's events stay in order.
+    """Send events with a ``user_id``. The partition is the user modulo the partitions, so that a user's events stay in order.
 
     Args:
-        one_by_one: each in a batch of its own, because a share group hands out whole batches.
+        one_by_one: send each event in a batch of its own, because a share group hands out whole batches.
 
     Returns:
         how many were acknowledged.
 
     Raises:
-        DemoFailed: not all were.
+        DemonstrationFailed: some were not.
     """
     own = {"acks": "all", "enable.idempotence": True, "log_level": 0} | (
         {"batch.num.messages": 1} if one_by_one else {}
@@ -51,5 +51,5 @@ def send(
         producer.produce(topic, key=str(user), value=json.dumps(dict(event)), partition=user % partitions)
         sent += 1
     if left := producer.flush(30):
-        raise DemoFailed(f"{left} of {sent} events were not taken by {settings.kafka} within 30 s")
+        raise DemonstrationFailed(f"{left} of {sent} events were not taken by {settings.kafka} within 30 s")
     return sent

@@ -1,1 +1,1 @@
-"""The shop: a real retail history written to PostgreSQL, and seeded traffic around it sent to Kafka."""
+"""The simulator: it writes a real retail history to PostgreSQL, and sends seeded traffic around it to Kafka."""

@@ -1,8 +1,8 @@
-"""Random numbers that are the same for the same words."""
+"""Reproducible random numbers."""
 
 from random import Random
 
 
 def seeded(*words: object) -> Random:
-    """A generator that depends on nothing but these words, on any machine."""
-    return Random(" ".join(map(str, words)))  # noqa: S311 - traffic to be repeated, not secrets
+    """A generator seeded with these words alone: the same words give the same numbers, on any machine."""
+    return Random(" ".join(map(str, words)))  # noqa: S311 - for traffic that can be repeated, not for secrets

@@ -8,18 +8,21 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lockstep import settings
-from shop.simulate.play import Played, play
 from shop.simulate.producer import BulkSender, KafkaPythonSender
+from shop.simulate.simulation import RunStatus, run_simulation
 
+# A slice is sent and acknowledged as a whole: an hour shows progress, a day keeps librdkafka busy.
 _SLICE, _BULK_SLICE = timedelta(hours=1), timedelta(days=1)
 
 
 def simulate(
-    days: Annotated[int | None, typer.Option(min=1, max=374, help="Play the last N days; 28 at first.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Play the whole history, a year and nine days.")] = False,
+    days: Annotated[int | None, typer.Option(min=1, max=374, help="Simulate the last N days; 28 at first.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Simulate the whole history, a year and nine days.")
+    ] = False,
     speed: Annotated[
         float | None,
-        typer.Option(min=0.001, max=1e9, help="Simulated seconds per second; else as fast as it goes."),
+        typer.Option(min=0.001, max=1e9, help="Simulated seconds per second; else as fast as possible."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of names and traffic; 7 at first.")] = None,
     sessions_per_order: Annotated[int | None, typer.Option(min=1, max=1000, help="Visits around an order; 2.")] = None,
@@ -28,14 +31,16 @@ def simulate(
         int | None, typer.Option(min=1, max=86_400, help="Seconds between two readings; 1800.")
     ] = None,
     duplicates: Annotated[float | None, typer.Option(min=0, max=1, help="Share sent twice; 0.05.")] = None,
-    late: Annotated[float | None, typer.Option(min=0, max=1, help="Share that comes late; 0.01.")] = None,
-    poisoned: Annotated[float | None, typer.Option(min=0, max=1, help="Share of broken records beside; 0.001.")] = None,
+    late: Annotated[float | None, typer.Option(min=0, max=1, help="Share that arrives late; 0.01.")] = None,
+    poisoned: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Share of broken records that are added; 0.001.")
+    ] = None,
     bulk: Annotated[bool, typer.Option("--bulk", help="Send with librdkafka, in slices of a day.")] = False,
 ) -> None:
-    """Play the shop: orders into PostgreSQL, traffic into Kafka. Goes on where it stopped, with the same amounts."""
+    """Simulate the shop: orders into PostgreSQL, traffic into Kafka. Goes on where it stopped, with the same amounts."""
     if everything and days is not None:
-        raise typer.BadParameter("--all plays every day; leave --days out, or --all")
-    asked = {
+        raise typer.BadParameter("--all simulates every day: leave out --days, or --all")
+    options = {
         "days": days,
         "seed": seed,
         "sessions_per_order": sessions_per_order,
@@ -45,27 +50,28 @@ def simulate(
         "late": late,
         "poisoned": poisoned,
     }
-    wanted: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    wanted: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if everything:
         wanted["days"] = None
     width = _BULK_SLICE if bulk else _SLICE
+    sender = BulkSender if bulk else KafkaPythonSender
     if speed is not None:
         width = min(width, max(timedelta(seconds=1), timedelta(seconds=speed)))
     console = Console()
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]}"), TimeElapsedColumn()
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("opening the shop", total=1.0, rows="")
-        for played in play(settings.load(), wanted, BulkSender if bulk else KafkaPythonSender, width, speed):
-            rows = f"{played.order_lines:,} order lines, {played.records.total():,} events"
-            bar.update(task, completed=played.share, description=f"{played.until:%Y-%m-%d %H:%M}", rows=rows)
-    _summarise(console, played)
+        for status in run_simulation(settings.load(), wanted, sender, width, speed):
+            rows = f"{status.order_lines:,} order lines, {status.records.total():,} events"
+            bar.update(task, completed=status.share, description=f"{status.until:%Y-%m-%d %H:%M}", rows=rows)
+    _summarise(console, status)
 
 
-def _summarise(console: Console, played: Played) -> None:
-    span = f"{played.plan.start:%Y-%m-%d %H:%M} to {played.plan.end:%Y-%m-%d %H:%M} UTC"
-    if not played.records:
-        console.print(f"Nothing to play: the shop has played {span} to its end.")
+def _summarise(console: Console, status: RunStatus) -> None:
+    span = f"{status.plan.start:%Y-%m-%d %H:%M} to {status.plan.end:%Y-%m-%d %H:%M} UTC"
+    if not status.records:
+        console.print(f"Nothing to do: {span} has been simulated to its end.")
         return
-    console.print(f"Played until {span}: {played.order_lines:,} order lines written, and acknowledged by Kafka:")
-    for topic, count in sorted(played.records.items()):
+    console.print(f"Simulated {span}: {status.order_lines:,} order lines written to PostgreSQL; acknowledged by Kafka:")
+    for topic, count in sorted(status.records.items()):
         console.print(f"  {topic:<12} {count:>9,}")

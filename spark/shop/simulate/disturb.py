@@ -1,4 +1,4 @@
-"""From what happened to what arrives: network delay, duplicates, late and poisoned events. Pure."""
+"""Makes the records that arrive from the events that happened: delays, duplicates, late and poisoned events. Pure."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -13,9 +13,9 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Record(NamedTuple):
-    """What goes to Kafka; ``arrival`` (milliseconds, UTC) becomes the record's timestamp.
+    """A record for Kafka. ``arrival`` (milliseconds, UTC) becomes its timestamp.
 
-    A heartbeat has neither key nor value, and names its partition; all others leave it to their key.
+    A heartbeat has no key and no value, and names its partition. The key of every other record decides its partition.
     """
 
     topic: str
@@ -28,8 +28,8 @@ class Record(NamedTuple):
 def arrivals(rng: Random, events: Iterable[Event], amounts: Amounts, last: int) -> list[Record]:
     """The records of the events in the order of their arrival, none after ``last``.
 
-    A duplicate is the same bytes again within a minute; a late event comes five minutes to three hours after it
-    happened; a poisoned record comes beside its event, which stays as it is.
+    A duplicate is the same bytes again within a minute. A late event arrives five minutes to three hours after it happened. A
+    poisoned record is added beside its event, which stays as it is.
     """
     records = []
     for event in events:
@@ -42,7 +42,7 @@ def arrivals(rng: Random, events: Iterable[Event], amounts: Amounts, last: int) 
         if rng.random() < amounts.poisoned:
             fresh = event._replace(payload=event.payload | {"event_id": f"{rng.getrandbits(96):024x}"})
             records.append(Record(event.topic, key, rng.choice(POISONS)(rng, fresh), arrival))
-    # Python's sort is stable: an event stays before its duplicate even where both were held back to the last moment.
+    # Python's sort is stable: an event stays before its duplicate even if ``last`` gave both the same arrival.
     return sorted(records, key=lambda record: record.arrival)
 
 
@@ -92,7 +92,7 @@ def _changed(event: Event, changes: dict[str, Any]) -> bytes:
 
 
 def _typed(contract: Contract) -> list[str]:
-    """The required columns that no text can stand for."""
+    """The required columns whose type is not text."""
     types = contract.columns
     return [name for name in contract.required if types[name] != "STRING"]
 

@@ -1,7 +1,7 @@
-"""What the broker acknowledged, kept outside the platform for the oracle: ``<home>/ground_truth/<topic>.jsonl``.
+"""The ground truth: what the broker acknowledged, kept outside the platform in ``<home>/ground_truth/<topic>.jsonl``.
 
-One line per record, appended when its slice was acknowledged. Three things can set it apart from the log, and each is
-mended from the log: a killed simulator leaves a torn last line, and a tail that only the broker knows; and a broker that
+It has one line per record, appended when the record's slice was acknowledged. Three faults can make it differ from the log, and
+each is repaired from the log. A killed simulator leaves a torn last line, and records that only the broker knows. A broker that
 is killed before it answers may hold a batch twice, of which the client knows one.
 """
 
@@ -24,17 +24,17 @@ _COLUMNS = ["topic", "partition", "offset", "key", "value", "arrival", "is_heart
 
 
 class TruthMismatch(LockstepError):
-    """The file knows records that the topic does not have."""
+    """The file has records that the topic does not have."""
 
 
 class GroundTruth:
-    """The files of some topics, in step with the log.
+    """The files of some topics. They always have what the log has.
 
     Args:
-        topics: those that are written; what the broker has beyond their files is added at once.
+        topics: the topics to write. Records that are in the log but not in the files are added at once.
 
     Raises:
-        TruthMismatch: a file is ahead of its topic, so they do not belong together.
+        TruthMismatch: a file is ahead of its topic, so the two do not belong together.
     """
 
     def __init__(self, settings: Settings, topics: Iterable[str]) -> None:
@@ -45,10 +45,10 @@ class GroundTruth:
             self._recover(topic)
 
     def add(self, acknowledged: Iterable[Acknowledged]) -> list[Acknowledged]:
-        """Append what was acknowledged, and what the log has between it and what was known.
+        """Append the acknowledged records, and the records of the log that lie between them and the end of the file.
 
         Returns:
-            all that was appended.
+            all records that were appended.
         """
         by_partition = defaultdict(list)
         for record in acknowledged:
@@ -66,26 +66,26 @@ class GroundTruth:
         _cut_torn_line(path)
         known = read(self._settings, topic).groupby("partition")["offset"].max().to_dict()
         behind = {}
-        for partition, (first, end) in _bounds(self._settings, topic).items():
+        for partition, (first, end) in _offsets(self._settings, topic).items():
             start = max(known.get(partition, -1) + 1, first)
             if start > end:
                 raise TruthMismatch(
-                    f"{path} knows offset {start - 1} of partition {partition}, but the topic {topic} ends at {end}; it "
-                    "belongs to another cluster: `lockstep reset` starts anew"
+                    f"{path} knows offset {start - 1} of partition {partition}, but the topic {topic} ends at {end}: the "
+                    "file belongs to another cluster. `lockstep reset` deletes both."
                 )
             self._next[topic, partition] = end
             if start < end:
                 behind[partition] = (start, end)
-        found = list(_log(self._settings, topic, behind))
-        append(self._settings, found)
-        self.recovered += len(found)
+        missing = list(_log(self._settings, topic, behind))
+        append(self._settings, missing)
+        self.recovered += len(missing)
 
 
 def read(settings: Settings, topic: str) -> pd.DataFrame:
     """All acknowledged records of a topic, in the order of partition and offset.
 
     Columns: topic, partition, offset, key (text or None), value (bytes, None for a heartbeat), arrival (timestamp,
-    UTC) and is_heartbeat. Empty when nothing was sent.
+    UTC) and is_heartbeat. Empty if nothing was sent.
     """
     path = _path(settings, topic)
     text = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -98,26 +98,26 @@ def read(settings: Settings, topic: str) -> pd.DataFrame:
     return frame.sort_values(["partition", "offset"], ignore_index=True)
 
 
-def _bounds(settings: Settings, topic: str) -> dict[int, tuple[int, int]]:
-    """Per partition the first offset of the log, and the one after the last."""
+def _offsets(settings: Settings, topic: str) -> dict[int, tuple[int, int]]:
+    """The first offset of each partition's log, and the offset after its last record."""
     with closing(consumer(settings)) as client:
-        places = [kafka.TopicPartition(topic, number) for number in client.partitions_for_topic(topic) or ()]
-        first, ends = client.beginning_offsets(places), client.end_offsets(places)
-    return {place.partition: (first[place], ends[place]) for place in places}
+        partitions = [kafka.TopicPartition(topic, number) for number in client.partitions_for_topic(topic) or ()]
+        first, ends = client.beginning_offsets(partitions), client.end_offsets(partitions)
+    return {p.partition: (first[p], ends[p]) for p in partitions}
 
 
 def _log(settings: Settings, topic: str, ranges: dict[int, tuple[int, int]]) -> Iterator[Acknowledged]:
-    """The records that the log has in these ranges ``[start, end)`` of offsets, by partition."""
+    """The records of the log in these ranges ``[start, end)`` of offsets, by partition."""
     if not ranges:
         return
     with closing(consumer(settings)) as client:
         ends = {kafka.TopicPartition(topic, partition): end for partition, (_, end) in ranges.items()}
         client.assign(list(ends))
-        for place in ends:
-            client.seek(place, ranges[place.partition][0])
-        while any(client.position(place) < end for place, end in ends.items()):
-            for place, records in client.poll(timeout_ms=500).items():
-                yield from (_from_log(record) for record in records if record.offset < ends[place])
+        for partition in ends:
+            client.seek(partition, ranges[partition.partition][0])
+        while any(client.position(partition) < end for partition, end in ends.items()):
+            for partition, records in client.poll(timeout_ms=500).items():
+                yield from (_from_log(record) for record in records if record.offset < ends[partition])
 
 
 def _from_log(record: kafka.consumer.fetcher.ConsumerRecord) -> Acknowledged:
@@ -128,7 +128,7 @@ def _from_log(record: kafka.consumer.fetcher.ConsumerRecord) -> Acknowledged:
 
 
 def append(settings: Settings, records: Iterable[Acknowledged]) -> None:
-    """Add records to their topics' files, as they are."""
+    """Append records to their topics' files."""
     lines = defaultdict(list)
     for record in records:
         lines[record.topic].append(_line(record))

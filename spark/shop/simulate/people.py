@@ -1,4 +1,4 @@
-"""Customers that never were: seeded names, e-mails and ages, and how they change. Pure."""
+"""Invented customers: seeded names, e-mail addresses and ages, and how they change. Pure."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -13,7 +13,7 @@ CHANGES_PER_DAY = 5
 
 
 class Person(NamedTuple):
-    """Who a customer is."""
+    """A customer."""
 
     user_id: str
     name: str
@@ -38,7 +38,7 @@ def people(seed: int, user_ids: tuple[str, ...]) -> list[Person]:
 
 
 def changes(seed: int, day: date, user_ids: Sequence[str]) -> list[Change]:
-    """What changes on a day among these customers: some grow a year older, some move to another address."""
+    """The changes of a day: some of these customers grow a year older, some get another e-mail address."""
     rng = seeded("people", seed, day)
     chosen = rng.sample(user_ids, min(CHANGES_PER_DAY, len(user_ids)))
     return [

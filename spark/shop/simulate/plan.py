@@ -1,4 +1,4 @@
-"""What a play is made of: chosen once, stored with the shop, and the same for every later run."""
+"""The plan of a simulation: chosen once, stored in the shop's database, and the same for every later run."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Self
@@ -10,12 +10,12 @@ from shop.simulate import retail
 
 
 class Amounts(BaseModel):
-    """How much traffic is made, from which seed, and how much of it is disturbed (shares of the clean events)."""
+    """How much traffic is made, from which seed, and which shares of the events are disturbed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: int = 7
-    # The customer's own session, and visitors who only look.
+    # The session of the customer who orders, and of visitors who only look.
     sessions_per_order: Annotated[int, Field(ge=1, le=1000)] = 2
     sensors: Annotated[int, Field(ge=0, le=1000)] = 4
     # In seconds.
@@ -26,10 +26,10 @@ class Amounts(BaseModel):
 
 
 class Plan(BaseModel):
-    """A play: which part of the history, moved by how many weeks, and with which traffic. Times are UTC.
+    """Which part of the history is simulated, moved by how many weeks, and with which traffic. Times are UTC.
 
     Attributes:
-        days: how many of the last days are played; missing for the whole history.
+        days: how many of the last days are simulated; None for the whole history.
         shift_weeks: by how many weeks the history is moved forward.
         start: the first order's earliest time, after the shift.
         end: the midnight that ends the last day, after the shift; nothing arrives after it.
@@ -45,7 +45,7 @@ class Plan(BaseModel):
 
     @classmethod
     def make(cls, raw: pd.DataFrame, days: int | None, amounts: Amounts, today: date) -> Self:
-        """Plan to play the last ``days`` days of the file (``None``: all of it) so that they end before ``today``."""
+        """Plan the last ``days`` days of the file (``None``: all of it), moved so that they end before ``today``."""
         first, last = raw["InvoiceDate"].min().to_pydatetime(), raw["InvoiceDate"].max().to_pydatetime()
         weeks = retail.whole_weeks(last.date(), today)
         start = first if days is None else max(first, last - timedelta(days=days))

@@ -1,7 +1,7 @@
-"""Sending records, and knowing what the broker acknowledged.
+"""Senders: they send records, and return what the broker acknowledged.
 
-Both clients are idempotent, wait for all replicas, and put a key on the partition that the Java clients choose
-(murmur2). kafka-python is the default; librdkafka (``--bulk``) is for loads that must not wait for Python.
+Both clients are idempotent, wait for all replicas, and put a key on the partition that the Java clients choose (murmur2).
+kafka-python is the default. librdkafka (``--bulk``) is faster.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,15 +17,16 @@ from lockstep.settings import Settings
 from shop.simulate.disturb import Record
 
 HEARTBEAT_HEADER = ("lockstep-heartbeat", b"1")
+# Long enough for the supervisor to restart a killed broker.
 _DELIVERY_SECONDS = 60
 
 
 class NotAcknowledged(LockstepError):
-    """The broker did not take a record."""
+    """The broker did not acknowledge a record."""
 
 
 class Acknowledged(NamedTuple):
-    """A record that the broker has, and where; ``arrival`` is its timestamp in milliseconds, UTC."""
+    """A record that the broker has, with its partition and offset. ``arrival`` is its timestamp in milliseconds, UTC."""
 
     topic: str
     partition: int
@@ -37,21 +38,21 @@ class Acknowledged(NamedTuple):
 
 
 class Sender(Protocol):
-    """Sends records in order and waits for them."""
+    """Sends records in order, and waits for their acknowledgement."""
 
     def send(self, records: Sequence[Record]) -> list[Acknowledged]:
-        """Send all, wait until the broker has all, and say where each one is, in the order given.
+        """Send all records, wait until the broker has them, and return where each one is, in the given order.
 
         Raises:
-            NotAcknowledged: the broker refused one, or did not answer in time; others may have been written.
+            NotAcknowledged: the broker refused a record, or did not answer in time. Others may have been written.
         """
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 class KafkaPythonSender:
-    """The plain client: some thousand records a second."""
+    """kafka-python: some thousand records a second."""
 
     def __init__(self, settings: Settings) -> None:
         limits = {"linger_ms": 5, "batch_size": 128 * 1024, "delivery_timeout_ms": _DELIVERY_SECONDS * 1000}
@@ -85,7 +86,7 @@ class KafkaPythonSender:
 
 
 class BulkSender:
-    """librdkafka: as fast as the records can be made."""
+    """librdkafka: as fast as the records are made."""
 
     def __init__(self, settings: Settings) -> None:
         limits = {
@@ -93,7 +94,7 @@ class BulkSender:
             "queue.buffering.max.messages": 200_000,
             "message.timeout.ms": _DELIVERY_SECONDS * 1000,
         }
-        # What it would print about a broker that is away is either mended by its retries or raised.
+        # Its own log is switched off: an error is either overcome by its retries, or raised.
         own = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random", "log_level": 0}
         self._producer = confluent_kafka.Producer(confluent_config(settings) | own | limits)
 
@@ -133,7 +134,7 @@ class BulkSender:
 
 
 def heartbeats(topics: Iterable[str], at: int) -> list[Record]:
-    """One record per partition of the contracts' topics that says: this partition's log has passed ``at``."""
+    """One heartbeat per partition of the contracts' topics. It means: this partition's log has passed ``at``."""
     partitions = {contract.topic: contract.partitions for contract in CONTRACTS.values()}
     return [Record(topic, None, None, at, partition) for topic in topics for partition in range(partitions[topic])]
 

@@ -1,6 +1,6 @@
-"""The retail history as the shop's tables, pure: the mess of the data is kept.
+"""The retail history as the shop's tables. The errors in the data are kept. Pure.
 
-Amounts are floats of at most three decimals here, and become exact with ``%.3f``; times are UTC, to the minute.
+Amounts are floats of at most three decimals here, and become exact with ``%.3f``. Times are UTC, to the minute.
 """
 
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def whole_weeks(last_day: date, today: date) -> int:
 
 
 def read(path: Path = DATA) -> pd.DataFrame:
-    """The file as it is: its own columns, names and times."""
+    """The file as it is, with its own columns, names and times."""
     return pd.read_parquet(path)
 
 

@@ -1,4 +1,4 @@
--- The shop's tables, captured by Debezium, and the simulator's own memory, which is not.
+-- The shop's tables, captured by Debezium, and the simulator's own progress, which is not.
 
 CREATE TABLE IF NOT EXISTS public.users (
     user_id    TEXT PRIMARY KEY,

@@ -1,4 +1,4 @@
-"""What visitors do, as clean events: pure, and the same for the same random numbers. Times are milliseconds, UTC."""
+"""What visitors do, as clean events. The same random numbers give the same events. Times are milliseconds, UTC. Pure."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,13 +12,13 @@ ADS = 40
 _DEVICES = ("mobile", "desktop", "tablet")
 _REFERRERS = ("direct", "search-engine", "newsletter", "social", "partner")
 _METHODS = ("card", "paypal", "transfer")
-_PLACEMENTS = ("top", "side_output", "footer")
+_PLACEMENTS = ("top", "side", "footer")
 _COUNTRIES = ("France", "Germany", "Netherlands", "Spain", "Norway", "USA")
 _ANSWER_MS = {"/": 60, "/product": 90, "/search": 180, "/cart": 70, "/checkout": 140}
 
 
 class Event(NamedTuple):
-    """Something that happened: its topic, its key, when, and the payload as the contract has it."""
+    """An event: its topic, its key, when it happened, and the payload as the contract has it."""
 
     topic: str
     key: str
@@ -27,7 +27,7 @@ class Event(NamedTuple):
 
 
 class Basket(NamedTuple):
-    """An order of a known customer: who, when, what, and its value in thousandths of a pound."""
+    """An order of a known customer, with its value in thousandths of a pound."""
 
     order_id: str
     user_id: str
@@ -46,7 +46,7 @@ def stamp(at: int) -> str:
 
 @dataclass
 class Session:
-    """One visit: it collects the events of one visitor."""
+    """One visit. It collects the events of its visitor."""
 
     rng: Random
     user_id: str
@@ -56,7 +56,7 @@ class Session:
     events: list[Event] = field(default_factory=list)
 
     def see(self, at: int, page: str, referrer: str = "shop") -> None:
-        """Look at a page; the web server notes the request."""
+        """Look at a page; the web server logs the request."""
         self._add("page_views", at, page=page, referrer=referrer, country=self.country, device=self.device)
         endpoint = "/" + page.split("/")[1]
         dice = self.rng.random()
@@ -66,7 +66,7 @@ class Session:
         self.events.append(_event(self.rng, "requests", endpoint, at, payload))
 
     def search(self, at: int, product: str, query: str) -> None:
-        """Search, and mostly click on a result within some minutes."""
+        """Search, and usually click on a result within some minutes."""
         self.see(at, "/search")
         results = self.rng.randrange(1, 60)
         self._add("searches", at, query=query, results=results, country=self.country, device=self.device)
@@ -162,7 +162,7 @@ def _log_in(session: Session, start: int) -> None:
 
 def _logged_in_abroad(session: Session, begin: int, paid: int) -> list[Event]:
     """One order in a hundred: somebody logs in to the account from another country, less than five minutes before it pays."""
-    # Dice of its own, so that what else happens is the same with and without it.
+    # A generator of its own, so that all other events are the same with and without this one.
     rng = seeded("abroad", session.session_id)
     if rng.random() >= 0.01:
         return []

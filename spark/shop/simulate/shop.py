@@ -1,4 +1,4 @@
-"""The shop's database: each slice is one transaction, with its progress in it, so that a killed play can go on."""
+"""The shop's database. Each slice is one transaction that also has the progress, so a killed simulation can go on."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +16,7 @@ from shop.simulate import writes
 from shop.simulate.plan import Plan
 from shop.simulate.retail import Retail
 
+# Any number that nothing else in this database locks.
 _LOCK = 7_214_001
 
 
@@ -24,7 +25,7 @@ class ShopUnavailable(LockstepError):
 
 
 class Progress(NamedTuple):
-    """How far a play has come: orders are written and traffic was acknowledged until these times (UTC)."""
+    """How far a simulation has come: until when (UTC) orders are written and traffic is acknowledged."""
 
     plan: Plan
     orders_until: datetime
@@ -33,13 +34,13 @@ class Progress(NamedTuple):
 
 
 class Shop:
-    """A connection that writes the shop's tables and remembers the play; only one may be open at a time."""
+    """A connection that writes the shop's tables and the progress. Only one may be open at a time."""
 
     def __init__(self, database: connection) -> None:
         self._database = database
 
     def progress(self) -> Progress | None:
-        """The play that was begun here, if any."""
+        """The progress of the simulation that was begun in this database, if any."""
         with self._database, self._database.cursor() as sql:
             sql.execute("SELECT plan, orders_until, traffic_until, finished FROM simulator.state")
             row = sql.fetchone()
@@ -49,7 +50,7 @@ class Shop:
         return Progress(Plan.model_validate(plan), orders.astimezone(UTC), traffic.astimezone(UTC), finished)
 
     def begin(self, plan: Plan, retail: Retail) -> Progress:
-        """Open the shop: products, their stock, the customers of earlier times, and the plan, in one transaction."""
+        """Write products, stock, earlier customers and the plan, in one transaction."""
         with self._database, self._database.cursor() as sql:
             sql.execute(
                 "INSERT INTO simulator.state (shift_weeks, plan, orders_until, traffic_until) VALUES (%s, %s, %s, %s)",
@@ -60,7 +61,7 @@ class Shop:
         return Progress(plan, plan.start, plan.start, finished=False)
 
     def write(self, plan: Plan, retail: Retail, start: datetime, end: datetime) -> int:
-        """Write what the shop does in ``[start, end)``, and the progress, in one transaction.
+        """Write what happens in the shop in ``[start, end)``, and the progress, in one transaction.
 
         Returns:
             how many order lines were written.
@@ -74,14 +75,14 @@ class Shop:
         return len(lines)
 
     def traffic_sent(self, until: datetime, finished: bool = False) -> None:
-        """Remember that all traffic before ``until`` was acknowledged, and whether the play has ended."""
+        """Record that all traffic before ``until`` was acknowledged, and whether the simulation has ended."""
         with self._database, self._database.cursor() as sql:
             sql.execute("UPDATE simulator.state SET traffic_until = %s, finished = %s", (until, finished))
 
 
 @contextmanager
 def open_shop(settings: Settings) -> Iterator[Shop]:
-    """Connect to the shop's database, make its tables if they are missing, and keep other simulators out.
+    """Connect to the shop's database, create its tables if they do not exist, and keep other simulators out.
 
     Raises:
         ShopUnavailable: no connection, or another simulator is running.
@@ -97,7 +98,7 @@ def open_shop(settings: Settings) -> Iterator[Shop]:
         with database, database.cursor() as sql:
             sql.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,))
             if sql.fetchone() != (True,):
-                raise ShopUnavailable("another simulator is playing in this shop; wait for it, or stop it first")
+                raise ShopUnavailable("another simulator is running in this shop: wait for it, or stop it first")
             sql.execute(files(__package__).joinpath("schema.sql").read_text(encoding="utf-8"))
         yield Shop(database)
     except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:

@@ -1,4 +1,4 @@
-"""The traffic around the orders, in the order of its arrival, day by day from the seed: pure and reproducible."""
+"""The traffic around the orders, in the order of its arrival, made day by day from the seed. Pure."""
 
 from bisect import bisect_left
 from datetime import UTC, date, datetime, timedelta
@@ -22,7 +22,7 @@ def milliseconds(moment: datetime) -> int:
 
 
 class Traffic:
-    """All traffic of a play. Each day has its own random numbers, so any slice can be made again, alone."""
+    """All traffic of a simulation. Each day has its own random numbers, so any slice can be made again on its own."""
 
     def __init__(self, plan: Plan, retail: Retail) -> None:
         self._plan = plan
@@ -37,7 +37,7 @@ class Traffic:
     def between(self, start: datetime, end: datetime) -> list[Record]:
         """The records that arrive in ``[start, end)``, sorted by arrival; the end lies within a day of the start.
 
-        What arrives before the play's start belongs to its first slice.
+        Records that arrive before the start of the simulation belong to its first slice.
         """
         low = 0 if start <= self._plan.start else milliseconds(start)
         high = milliseconds(end)
@@ -51,7 +51,7 @@ class Traffic:
 
     def _make_day(self, day: date) -> tuple[list[Record], list[int]]:
         plan, midnight = self._plan, _midnight(day)
-        # The day as the file has it: the traffic is the same in whichever week it is played.
+        # The day as the file has it: the traffic is the same to whichever week it is moved.
         rng = seeded("traffic", plan.amounts.seed, day - timedelta(weeks=plan.shift_weeks))
         start = max(milliseconds(plan.start), midnight)
         events: list[Event] = []
@@ -59,9 +59,9 @@ class Traffic:
             events += self._visits(rng, basket, start, midnight + DAY)
         interval = plan.amounts.sensor_interval * 1000
         events += sensors.readings(rng, plan.amounts.sensors, start, midnight + DAY, interval)
-        # With dice of their own, and last: the other streams do not change with them.
-        dice = seeded("interests", plan.amounts.seed, day - timedelta(weeks=plan.shift_weeks))
-        events += interests(dice, events)
+        # From a generator of their own, and last: the other streams do not depend on them.
+        own_rng = seeded("interests", plan.amounts.seed, day - timedelta(weeks=plan.shift_weeks))
+        events += interests(own_rng, events)
         records = arrivals(rng, events, plan.amounts, milliseconds(plan.end) - 1)
         return records, [record.arrival for record in records]
 

@@ -1,4 +1,4 @@
-"""What happens in the shop's tables, as SQL on a cursor: the caller owns the transaction."""
+"""What happens in the shop's tables, as SQL on a cursor. The caller owns the transaction."""
 
 import io
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ WHERE sold.product_id = i.product_id
 
 
 def stock_the_shop(sql: cursor, plan: Plan, retail: Retail) -> None:
-    """Every product with its first price, and a seeded stock, as of the play's start."""
+    """Every product with its first price and a seeded stock, as of the start of the simulation."""
     products = retail.products.assign(updated_at=plan.start)
     _copy(sql, "products", products[["product_id", "description", "price", "updated_at"]])
     rng = seeded("stock", plan.amounts.seed)
@@ -43,7 +43,7 @@ def stock_the_shop(sql: cursor, plan: Plan, retail: Retail) -> None:
 
 
 def sign_up(sql: cursor, plan: Plan, retail: Retail, start: datetime | None, end: datetime) -> None:
-    """Customers sign up with their first order: those of ``[start, end)``, or all before ``end``."""
+    """Customers sign up with their first order: those of ``[start, end)``, or all before ``end`` if there is no start."""
     seen = retail.users["first_seen"]
     new = (seen < end) if start is None else (seen >= start) & (seen < end)
     if new.any():
@@ -53,8 +53,8 @@ def sign_up(sql: cursor, plan: Plan, retail: Retail, start: datetime | None, end
 
 
 def place_orders(sql: cursor, orders: pd.DataFrame, lines: pd.DataFrame) -> None:
-    """Orders, what they come to, and their lines."""
-    # In thousandths, which floats add up exactly.
+    """Orders with their amounts, and their lines."""
+    # In thousandths: floats add up whole numbers exactly.
     value = (lines["unit_price"] * 1000).round() * lines["quantity"]
     amounts = value.groupby(lines["order_id"]).sum() / 1000
     orders = orders.assign(amount=orders["order_id"].map(amounts))
@@ -64,7 +64,7 @@ def place_orders(sql: cursor, orders: pd.DataFrame, lines: pd.DataFrame) -> None
 
 
 def run_the_shop(sql: cursor, plan: Plan, retail: Retail, start: datetime, end: datetime) -> None:
-    """What is due in ``[start, end)``: on Mondays a stocktake and new prices, every day some customers change."""
+    """Write what is due in ``[start, end)``: on Mondays a stocktake and new prices, every day some changes of customers."""
     for moment in _moments(_STOCKTAKE_AT, start, end):
         if moment.weekday() == _MONDAY:
             sold = {"since": moment - timedelta(weeks=1), "now": moment}
@@ -99,12 +99,12 @@ def _change_people(sql: cursor, plan: Plan, retail: Retail, moment: datetime) ->
 
 
 def _original_day(plan: Plan, moment: datetime) -> date:
-    """The day as the file has it: the same things happen in whichever week it is played."""
+    """The day as the file has it: the same happens to whichever week it is moved."""
     return (moment - timedelta(weeks=plan.shift_weeks)).date()
 
 
 def _moments(at: time, start: datetime, end: datetime) -> Iterator[datetime]:
-    """This time of each day, where it lies in ``[start, end)``."""
+    """This time of each day in ``[start, end)``."""
     moment = datetime.combine(start.date(), at, UTC)
     while moment < end:
         if moment >= start:

@@ -1,1 +1,1 @@
-"""The shop's views, one module each: the only place with business logic."""
+"""The shop's views, one module each. All business logic is here."""

@@ -1,7 +1,7 @@
-"""Activity within five minutes: for each event of a user, how many there were in the five minutes up to it, itself included.
+"""Activity within five minutes: for each event of a user, how many events the user had in the five minutes up to it.
 
-An exact sliding window ``(event - 5 min, event]``, one per event, whatever the wall clock's minutes. Of events at one instant,
-those with a smaller id come first.
+Each event has its own sliding window ``(event - 5 min, event]``, which counts the event itself. Of two events at one instant, the
+one with the smaller id comes first.
 """
 
 from datetime import datetime, timedelta
@@ -26,13 +26,13 @@ def process(state: State, event: Event) -> tuple[State, list[Row]]:
 
 
 def timer(state: State) -> datetime:
-    """A user who does nothing for as long as the window is forgotten."""
+    """When the window of the last event is empty, the user can be forgotten."""
     last: datetime = state[-1]
     return last + WINDOW
 
 
 def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
-    """Nothing is left in the window."""
+    """Forget the user: no event is left in the window."""
     return None, []
 
 

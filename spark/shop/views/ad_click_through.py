@@ -1,7 +1,7 @@
-"""Ad click-through: each impression of an advertisement with the clicks that followed it, or with none.
+"""Ad click-through: each impression of an advertisement with each click that followed it, or with no click.
 
 A left outer join of ``impressions`` and ``clicks`` of the same ad and user, ``0 <= clicked - shown <= 10 minutes``. An impression
-that nobody clicked is a row (``click_no`` 0) when its ten minutes are over.
+without a click becomes a row (``click_no`` 0) when its ten minutes are over.
 """
 
 from datetime import timedelta

@@ -1,6 +1,6 @@
-"""Click-through rate per ad: of the impressions in each ten minutes, the share that was clicked by the user who saw it.
+"""Click-through rate per ad: the share of the impressions in each ten minutes that their user clicked.
 
-A click counts as in ``ad_click_through``, so a window is a row when ten more minutes have passed.
+A click counts as in ``ad_click_through``, so a window becomes a row ten minutes after its end.
 """
 
 from datetime import datetime, timedelta
@@ -14,10 +14,10 @@ WITHIN = timedelta(minutes=10)
 SIZE = timedelta(minutes=10)
 
 
-def _rows(start: datetime, ad_id: str, found: list[set[Any]]) -> list[Row]:
-    clicked = sum(1 for clicks in found if clicks)
+def _rows(start: datetime, ad_id: str, clicks: list[set[Any]]) -> list[Row]:
+    clicked = sum(1 for of_impression in clicks if of_impression)
     window = {"window_start": start, "window_end": start + SIZE}
-    return [window | {"ad_id": ad_id, "impressions": len(found), "clicked": clicked, "ctr": clicked / len(found)}]
+    return [window | {"ad_id": ad_id, "impressions": len(clicks), "clicked": clicked, "ctr": clicked / len(clicks)}]
 
 
 RATE = IntervalRate("impressions", WITHIN, SIZE, key="ad_id", who="user_id", slot="ad_id", rows=_rows)

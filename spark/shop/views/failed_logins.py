@@ -1,7 +1,7 @@
 """Failed logins: an alert when a user has failed to log in three times within five minutes.
 
-Successes between the failures change nothing. While failures go on so fast that at each the last five minutes hold three, it is
-the same alert: one, at the third failure.
+Successes between the failures change nothing. As long as each further failure is at least the third within five minutes, it
+belongs to the same alert, which is raised at the third failure.
 """
 
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ FAILURES = 3
 
 
 def process(state: State, event: Event) -> tuple[State, list[Row]]:
-    """The state is the times of the failures in the window up to the last one."""
+    """The state is the times of the failures in the window that ends with the last one."""
     before = state or []
     times = [time for time in before if event.time - time < WINDOW] + [event.time]
     alert = len(times) >= FAILURES > len(before)
@@ -29,13 +29,13 @@ def process(state: State, event: Event) -> tuple[State, list[Row]]:
 
 
 def timer(state: State) -> datetime:
-    """When the last failure is too old."""
+    """When the last failure leaves the window."""
     last: datetime = state[-1]
     return last + WINDOW
 
 
 def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
-    """No failure is left in the window."""
+    """Forget the user: no failure is left in the window."""
     return None, []
 
 
@@ -53,7 +53,7 @@ VIEW = Keyed(
     process=process,
     timer=timer,
     on_timer=on_timer,
-    # The third failure's window, and that of the failure before it, which tells whether the alert was given already.
+    # The window of the third failure, and that of the failure before it, which shows whether the alert was raised already.
     lookback=2 * WINDOW,
     alerts=Alerting(id=("event_id",), key="user_id"),
 )

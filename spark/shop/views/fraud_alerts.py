@@ -1,6 +1,6 @@
 """Fraud alerts: a payment from one country, less than five minutes after a login from another.
 
-One alert for each such payment, with the newest login that it contradicts. A login and a payment at the same instant are none.
+Each such payment is one alert, with the newest login from another country. A login at the instant of the payment does not count.
 """
 
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ def process(state: State, event: Event) -> tuple[State, list[Row]]:
     logins = [login for login in state or [] if event.time - login[0] < WINDOW]
     if event.stream == "logins":
         return [*logins, [event.time, event.data["event_id"], event.data["country"]]], []
-    elsewhere = [one for one in logins if one[0] < event.time and one[2] != event.data["country"]]
+    elsewhere = [login for login in logins if login[0] < event.time and login[2] != event.data["country"]]
     return logins or None, [_alert(event, *elsewhere[-1])] if elsewhere else []
 
 
@@ -36,13 +36,13 @@ def _alert(payment: Event, login_at: datetime, login_id: str, login_country: str
 
 
 def timer(state: State) -> datetime:
-    """When the newest login is too old."""
+    """When the newest login leaves the window."""
     newest: datetime = state[-1][0]
     return newest + WINDOW
 
 
 def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
-    """No login is left in the window."""
+    """Forget the user: no login is left in the window."""
     return None, []
 
 

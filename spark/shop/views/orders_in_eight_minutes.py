@@ -1,7 +1,7 @@
 """Orders paid in the last eight minutes, by country: one row whenever the number changes.
 
-The answer at any moment is the row before it: ``max_by(orders, struct(at, orders))`` of those with ``at <= moment``. The window
-is ``(moment - 8 min, moment]``, aligned to nothing.
+The number at any moment is in the newest row before it: ``max_by(orders, struct(at, orders))`` of the rows with ``at <= moment``.
+The window is ``(moment - 8 min, moment]``.
 """
 
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ def on_timer(state: State, at: datetime) -> tuple[State, list[Row]]:
 VIEW = Keyed(
     name="orders_in_eight_minutes",
     columns={"country": "STRING", "orders": "BIGINT"},
-    # Orders of one instant give a row each.
+    # Each of several orders at one instant makes a row.
     key=("at", "country", "orders"),
     allowed_lateness=timedelta(seconds=30),
     inputs=(Input("payments", "coalesce(country, 'unknown')", ("country",)),),

@@ -1,4 +1,4 @@
-"""Orders with their customer as both are now: a change on either side emits the row again."""
+"""Orders with their customer, both as they are now: a change of either emits the row again."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,7 +11,7 @@ _CUSTOMER = ("name", "age")
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """A customer's orders: a change of the customer concerns all of them, a change of an order that one."""
+    """The state is a customer and their orders. A change of the customer emits all orders again; of an order, that one."""
     state = state or {"customer": None, "orders": {}}
     data, gone = event.data, event.data["_deleted"]
     if event.stream == "users":
@@ -34,7 +34,7 @@ def _row(order_id: str, order: dict[str, Any], customer: dict[str, Any] | None) 
 VIEW = Keyed(
     name="orders_with_customer",
     inputs=(
-        # An order of nobody is alone with its machine.
+        # An order without a customer has a key of its own.
         Input(
             "orders",
             "coalesce(user_id, concat('order ', order_id))",
@@ -55,7 +55,7 @@ VIEW = Keyed(
         "age": "INT",
         "deleted": "BOOLEAN",
     },
-    # Of two customers, because an order that moves stays, as deleted, with the one who had it.
+    # With the customer: an order that moves to another customer stays, as deleted, with the one who had it.
     key=("order_id", "customer"),
     allowed_lateness=timedelta(0),
 )

@@ -1,7 +1,7 @@
 """Page views with the user as of the time of the view: each change of a user is a version, valid from its ``updated_at``.
 
-``version`` is the place of the version in the source's log: ``_lsn`` of its row in ``silver.users_changes``. A version that is
-known later than the views of its time corrects their rows; for that, a user's views are kept with the versions.
+``version`` is the position of the version in the source's log: ``_lsn`` of its row in ``silver.users_changes``. A version that
+arrives after views of its time corrects their rows. For that, the state keeps a user's views with the versions.
 """
 
 from bisect import bisect_right
@@ -15,7 +15,7 @@ _NOBODY = {"name": None, "age": None, "version": None, "valid_from": None}
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """A user's history, sorted by time: versions ``[from, row]`` and views ``[time, id, user, page]``."""
+    """The state is a user's versions ``[from, row]`` and views ``[time, id, user, page]``, sorted by time."""
     state = state or {"versions": [], "views": []}
     if not event.is_change:
         view = [event.time, event.id, event.data["user_id"], event.data["page"]]
@@ -23,11 +23,14 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
         return state, [_row(view, _as_of(state["versions"], event.time))]
     start, version = _version(event)
     versions = state["versions"]
-    place = _place(versions, start)
-    # Of two changes with one time, the later in the source's log is the version.
-    known = place > 0 and versions[place - 1][0] == start
-    versions[place - known : place] = [[start, version]]
-    until = versions[place - known + 1][0] if place - known + 1 < len(versions) else None
+    index = _index_after(versions, start)
+    # Of two changes with the same time, the later one in the source's log is the version.
+    if index > 0 and versions[index - 1][0] == start:
+        index -= 1
+        versions[index] = [start, version]
+    else:
+        versions.insert(index, [start, version])
+    until = versions[index + 1][0] if index + 1 < len(versions) else None
     touched = (view for view in state["views"] if start <= view[0] and (until is None or view[0] < until))
     return state, [_row(view, version) for view in touched]
 
@@ -35,19 +38,19 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
 def _version(event: Event) -> tuple[Any, dict[str, Any]]:
     data = event.data
     if data["_deleted"]:
-        # The row says when it was last changed, only the commit when it went.
+        # The row has the time of its last change. Only the commit has the time of the deletion.
         return event.time, _NOBODY
     start = instant(data["updated_at"])
     return start, {"name": data["name"], "age": data["age"], "version": data["_lsn"], "valid_from": start}
 
 
-def _place(versions: list[Any], time: Any) -> int:
+def _index_after(versions: list[Any], time: Any) -> int:
     return bisect_right(versions, time, key=lambda version: version[0])
 
 
 def _as_of(versions: list[Any], time: Any) -> dict[str, Any]:
-    place = _place(versions, time)
-    return versions[place - 1][1] if place else _NOBODY
+    index = _index_after(versions, time)
+    return versions[index - 1][1] if index else _NOBODY
 
 
 def _row(view: list[Any], version: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The feed of a customer: price changes of the products that they followed when the price changed.
+"""The feed of a customer: price changes of the products that the customer followed when the price changed.
 
-The table is the cache: a customer's feed is its rows of ``user_id``. ``version`` is the change's place in the source's log
-(``_lsn``); the old price is the one before it there.
+A customer's feed is the rows with the customer's ``user_id``. ``version`` is the position of the change in the source's log
+(``_lsn``), and ``old_price`` the price before it in that log.
 """
 
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from lockstep.definition.states import instant
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """A product's price, and its followers."""
+    """The state is a product's price and its followers."""
     state = state or subscriptions.nothing() | {"price": None}
     data = event.data
     if event.stream == "follows":
@@ -25,15 +25,15 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     changed = instant(data["updated_at"])
     what = {name: data[name] for name in ("product_id", "description")}
     what |= {"version": data["_lsn"], "changed_at": changed, "old_price": old, "new_price": new}
-    return state, subscriptions.meet(state, changed, what, _tell)
+    return state, subscriptions.meet(state, changed, what, _rows)
 
 
 def on_timer(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:
-    """The followers of the moment are known: tell them."""
-    return subscriptions.on_timer(state, at, _tell)
+    """The followers at this time are known: make their rows."""
+    return subscriptions.on_timer(state, at, _rows)
 
 
-def _tell(users: list[str], change: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(users: list[str], change: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"user_id": user} | change for user in users]
 
 

@@ -1,4 +1,4 @@
-"""Stock of each product now: what was counted last, less what was ordered since then. Cancellations bring pieces back."""
+"""Stock of each product now: the last count, less the pieces ordered since then. Cancellations bring pieces back."""
 
 from datetime import timedelta
 from typing import Any
@@ -19,7 +19,7 @@ INPUTS = (
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """A line is known by its number, so that the same order delivered again changes nothing."""
+    """The state is the last count and the order lines by number, so the same order line delivered again changes nothing."""
     state = state or {"count": None, "lines": {}, "sold": 0}
     data = event.data
     if event.stream == "inventory":
@@ -27,8 +27,8 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
         state["sold"] = sum(_since(state, line) for line in state["lines"].values())
     else:
         number, line = f"{data['order_id']}/{data['line_no']}", [instant(data["ordered_at"]), data["quantity"]]
-        before = state["lines"].pop(number, None)
-        state["sold"] -= _since(state, before) if before else 0
+        previous = state["lines"].pop(number, None)
+        state["sold"] -= _since(state, previous) if previous else 0
         if not data["_deleted"]:
             state["lines"][number] = line
             state["sold"] += _since(state, line)

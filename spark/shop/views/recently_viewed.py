@@ -1,7 +1,7 @@
-"""Recently viewed: after each product page, the last ten products that the user has looked at, newest first.
+"""Recently viewed: after each product page, the last ten products that the user has viewed, newest first.
 
-Each row is final; a user's newest one is what counts: ``max_by(products, at) ... GROUP BY user_id``. A product looked at again
-moves to the front, and one that was not looked at for 30 days falls out.
+Each row is final. A user's newest row counts: ``max_by(products, at) ... GROUP BY user_id``. A product that is viewed again moves
+to the front. A product that was not viewed for 30 days is left out.
 """
 
 from datetime import datetime, timedelta
@@ -9,28 +9,28 @@ from datetime import datetime, timedelta
 from lockstep.definition import Event, Input, Keyed
 from lockstep.definition.keyed import Row, State
 
-KEPT = 10
+MAX_PRODUCTS = 10
 FORGOTTEN_AFTER = timedelta(days=30)
 PAGE = "/product/"
 
 
 def process(state: State, event: Event) -> tuple[State, list[Row]]:
-    """The state is the products and when they were last seen, newest first."""
+    """The state is the products with the times of their last views, newest first."""
     product = event.data["page"].removeprefix(PAGE)
     others = [[p, at] for p, at in state or [] if p != product and event.time - at < FORGOTTEN_AFTER]
-    recent = [[product, event.time], *others][:KEPT]
+    recent = [[product, event.time], *others][:MAX_PRODUCTS]
     row = {"user_id": event.data["user_id"], "event_id": event.data["event_id"], "products": [p for p, _ in recent]}
     return recent, [row]
 
 
 def timer(state: State) -> datetime:
-    """When the newest product is forgotten."""
+    """When the newest product is too old."""
     newest: datetime = state[0][1]
     return newest + FORGOTTEN_AFTER
 
 
 def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
-    """The user is forgotten."""
+    """Forget the user."""
     return None, []
 
 

@@ -1,8 +1,8 @@
-"""How fast each endpoint answered over the last hour, every five minutes. Late requests are set aside.
+"""How fast each endpoint answered over the last hour, every five minutes. Late requests are a side output.
 
-Times are counted in fixed buckets that keep a time's first five binary digits, so a bucket is at most 1/16 of its lower
-bound wide. Quantiles are the middle of their bucket: at most 3.2 % off, below 32 ms exact. Counts, the mean and the error
-rate are exact.
+Times are counted in fixed buckets, which keep a time's first five binary digits. So a bucket is at most 1/16 of its lower bound
+wide. A quantile is the middle of its bucket: it is at most 3.2 % off, and exact below 32 ms. Counts, the mean and the error rate
+are exact.
 """
 
 from datetime import timedelta
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 SIZE, SLIDE = timedelta(hours=1), timedelta(minutes=5)
 DIGITS = 5
-# A 31-bit number has 16 buckets for each of 26 lengths above five digits, and 32 below: all fit.
+# Room for every bucket of a 31-bit number: 32 up to five digits, and 16 for each of the 26 lengths above.
 BUCKETS = 512
 PERCENTS = (50, 95, 99)
 
 
 def transform(requests: "DataFrame") -> "DataFrame":
-    """Requests, their mean, quantiles and histogram, and the share of errors (status 500 and above)."""
+    """The number of requests; the mean, quantiles and histogram of their times; the share of errors (status 500 and above)."""
     time = F.greatest(F.col("response_ms").cast("bigint"), F.lit(0))
     errors, all_of_them = F.count_if(F.col("status") >= 500), F.count("*")
     counted = per_window(
@@ -47,7 +47,7 @@ def transform(requests: "DataFrame") -> "DataFrame":
 
 
 def _lower_bound(time: "Column") -> "Column":
-    """The bucket: the time with all but its first binary digits zero; integers only, so nothing is rounded twice."""
+    """The bucket: the time with zeros after its first binary digits. Integers only, so that nothing is rounded."""
     return time - F.pmod(time, _width(time))
 
 
@@ -57,19 +57,19 @@ def _width(time: "Column") -> "Column":
 
 
 def _quantile(percent: int) -> "Column":
-    """The middle of the first bucket up to whose end at least ``percent`` of the requests lie."""
+    """The middle of the first bucket at whose end at least ``percent`` of the requests are counted."""
     needed = F.col("requests") * percent
     start = F.struct(F.lit(0).cast("bigint").alias("below"), F.lit(None).cast("bigint").alias("bucket"))
-    found = F.aggregate(
+    bucket = F.aggregate(
         "buckets",
         start,
-        lambda so_far, one: F.struct(
-            (so_far["below"] + one["count"]).alias("below"),
-            F.when(so_far["below"] * 100 < needed, one["item"]).otherwise(so_far["bucket"]).alias("bucket"),
+        lambda so_far, bucket: F.struct(
+            (so_far["below"] + bucket["count"]).alias("below"),
+            F.when(so_far["below"] * 100 < needed, bucket["item"]).otherwise(so_far["bucket"]).alias("bucket"),
         ),
         lambda end: end["bucket"],
     )
-    return (found + (_width(found) - 1) / F.lit(2)).cast("decimal(12,1)")
+    return (bucket + (_width(bucket) - 1) / F.lit(2)).cast("decimal(12,1)")
 
 
 def _ratio(part: "Column", whole: "Column", kind: str) -> "Column":

@@ -1,4 +1,4 @@
-"""A sample of the traffic: six minutes of every ten, by page. Between two windows nothing is counted."""
+"""A sample of the traffic: six minutes of every ten, by page. Views between two windows are not counted."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""Saved searches met with the stream of products: who saved what matches a product that came in, or changed.
+"""Saved searches that match a product that is new or has changed: a search matches if all its words are in the description.
 
-The searches are indexed by one word, their longest, which is rarely a common one; a product goes to the words of its description,
-and meets only the searches that wait there. A search matches when all its words are in the description.
+The searches are indexed by their longest word, which is rarely a common one. A product goes to each word of its description, and
+meets only the searches that are indexed there.
 """
 
 import json
@@ -12,43 +12,43 @@ from typing import Any
 from lockstep.definition import Event, Input, Keyed, subscriptions
 from lockstep.definition.states import instant
 
-# Shorter words are not indexed: a search of nothing else matches nothing.
+# Shorter words are not indexed: a search of only such words matches nothing.
 _WORDS = "filter(split(lower({}), '[^a-z0-9]+'), word -> length(word) >= 3)"
 _LONGEST = f"array_max(transform({_WORDS.format('query')}, word -> struct(length(word) AS size, word))).word"
 
 
 def words(text: str) -> set[str]:
-    """What a text is searched by."""
+    """The words of a text, by which it is searched."""
     return set(re.findall(r"[a-z0-9]+", text.lower()))
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """The searches of one word, and the products that have it."""
+    """The state is the searches of one word, and the products that have it."""
     state = state or subscriptions.nothing() | {"products": {}}
     data = event.data
     if event.stream == "saved_searches":
         subscriptions.switch(state, json.dumps([data["user_id"], data["query"]]), event.time, data["saved"])
         return state, []
-    product, known = data["product_id"], state["products"].pop(data["product_id"], None)
+    product, previous = data["product_id"], state["products"].pop(data["product_id"], None)
     if data["_deleted"]:
         return state, []
     now = state["products"][product] = [data["description"], data["price"]]
-    if now == known:
+    if now == previous:
         return state, []
     what = {name: data[name] for name in ("product_id", "description", "price")}
     changed = instant(data["updated_at"])
-    return state, subscriptions.meet(state, changed, what | {"version": data["_lsn"], "changed_at": changed}, _tell)
+    return state, subscriptions.meet(state, changed, what | {"version": data["_lsn"], "changed_at": changed}, _matches)
 
 
 def on_timer(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:
-    """The searches of the moment are known: match them."""
-    return subscriptions.on_timer(state, at, _tell)
+    """The searches at this time are known: match them."""
+    return subscriptions.on_timer(state, at, _matches)
 
 
-def _tell(saved: list[str], product: dict[str, Any]) -> list[dict[str, Any]]:
-    found = words(product["description"])
-    searches = (json.loads(one) for one in saved)
-    return [{"user_id": user, "query": query} | product for user, query in searches if words(query) <= found]
+def _matches(saved: list[str], product: dict[str, Any]) -> list[dict[str, Any]]:
+    in_description = words(product["description"])
+    searches = (json.loads(search) for search in saved)
+    return [{"user_id": user, "query": query} | product for user, query in searches if words(query) <= in_description]
 
 
 VIEW = Keyed(

@@ -1,7 +1,7 @@
-"""Search click-through: each search with the results that were clicked within an hour, or with none.
+"""Search click-through: each search with each click on its results within an hour, or with no click.
 
 A left outer join of ``searches`` and ``clicks`` of the same session and query, ``0 <= clicked - searched <= 1 hour``. A search
-whose results nobody clicked is a row (``click_no`` 0, no position) when its hour is over.
+without a click becomes a row (``click_no`` 0, no position) when its hour is over.
 """
 
 from datetime import timedelta

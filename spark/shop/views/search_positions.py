@@ -1,7 +1,7 @@
-"""Click-through rate per query and position: of the searches in each hour, the share whose result at that position was clicked.
+"""Click-through rate per query and position: the share of the searches in each hour whose result at the position was clicked.
 
-Position 0 stands for any: the share of searches with a click at all. A click counts as in ``search_click_through``, so an hour is
-a row when one more hour has passed. Clicks that name no position count for position 0 alone.
+Position 0 stands for any position: the share of searches with at least one click. A click counts as in ``search_click_through``,
+so an hour becomes a row one hour after its end. A click without a position counts for position 0 only.
 """
 
 from collections import Counter
@@ -17,12 +17,12 @@ SIZE = timedelta(hours=1)
 ANY = 0
 
 
-def _rows(start: datetime, query: str, found: list[set[Any]]) -> list[Row]:
-    clicked = Counter(position for positions in found for position in positions if position)
-    clicked[ANY] = sum(1 for positions in found if positions)
-    window = {"window_start": start, "window_end": start + SIZE, "query": query, "searches": len(found)}
+def _rows(start: datetime, query: str, clicked_positions: list[set[Any]]) -> list[Row]:
+    clicked = Counter(position for positions in clicked_positions for position in positions if position)
+    clicked[ANY] = sum(1 for positions in clicked_positions if positions)
+    window = {"window_start": start, "window_end": start + SIZE, "query": query, "searches": len(clicked_positions)}
     return [
-        window | {"position": position, "clicked": count, "ctr": count / len(found)}
+        window | {"position": position, "clicked": count, "ctr": count / len(clicked_positions)}
         for position, count in sorted(clicked.items())
     ]
 

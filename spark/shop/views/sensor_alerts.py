@@ -1,4 +1,4 @@
-"""Sensors whose last readings are too high on average, and their recovery. A single stray reading does not alert."""
+"""Sensors whose last readings are too high on average, and their recovery. A single high reading raises no alert."""
 
 from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
@@ -8,12 +8,12 @@ from lockstep.definition import Event, Input, Keyed
 from lockstep.definition.alerting import Alerting
 
 READINGS = 3
-# By metric: an alert begins above the first, and ends at the second, so that it does not flutter.
+# By metric: an alert begins above the first limit and ends at the second. With one limit it would begin and end all the time.
 LIMITS = {"temperature": (Decimal(24), Decimal(23)), "humidity": (Decimal(65), Decimal(62))}
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """The last readings of a sensor, and since when it alerts."""
+    """The state is the last readings of a sensor, and since when it alerts."""
     state = state or {"last": [], "since": None}
     metric = event.data["metric"]
     state["last"] = [*state["last"], Decimal(event.data["reading"])][-READINGS:]

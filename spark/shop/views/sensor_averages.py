@@ -1,4 +1,4 @@
-"""What each sensor measured in each minute. Readings that come late still correct it, for ten minutes."""
+"""The readings of each sensor in each minute. Late readings correct them for ten minutes."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ SIZE = timedelta(minutes=1)
 
 
 def transform(sensors: "DataFrame") -> "DataFrame":
-    """Average, lowest and highest reading; exact decimals, so that no order of adding shows."""
+    """Average, lowest and highest reading. Decimals are exact, so the order of addition does not matter."""
     reading = F.col("reading")
     average = (F.sum(reading) / F.count("*")).cast("decimal(18,6)")
     return per_window(

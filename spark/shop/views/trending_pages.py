@@ -1,4 +1,4 @@
-"""The ten pages that most people look at now: the last fifteen minutes, every minute.
+"""The ten pages with the most views in the last fifteen minutes, every minute.
 
 Counts are exact while a window has fewer than 10,000 pages. Beyond that ``exact`` is false, and a count may be off by
 0.02 % of the window's views.

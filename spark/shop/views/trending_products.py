@@ -1,4 +1,4 @@
-"""The ten products whose pages were seen most in the last hour, every five minutes.
+"""The ten products with the most page views in the last hour, every five minutes.
 
 Counts are exact while a window has fewer than 10,000 products. Beyond that ``exact`` is false, and a count may be off by
 0.02 % of the window's views.

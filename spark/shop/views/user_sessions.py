@@ -1,7 +1,7 @@
-"""User sessions: what a user does with less than ten minutes between, and whether it ended in a payment.
+"""User sessions: the events of a user with less than ten minutes between them, and whether there was a payment.
 
-A session ends at its last event, and is a row ten minutes later: a gap of exactly ten minutes begins a new one, as with Spark's
-``session_window``. Payments count as activity, so a session may have no page at all.
+A session ends at its last event, and becomes a row ten minutes later. After a gap of exactly ten minutes a new session begins, as
+with Spark's ``session_window``. Payments count as activity, so a session may have no page view.
 """
 
 from datetime import datetime, timedelta
@@ -14,21 +14,21 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def process(state: State, event: Event) -> tuple[State, list[Row]]:
-    """One more event of the open session, or the first of a new one."""
+    """The state is the open session. The event belongs to it, or begins a new one."""
     before = state or {"user_id": event.data["user_id"], "start": event.time, "pages": 0, "converted": False}
-    seen, paid = event.stream == "page_views", event.stream == "payments"
-    now = {"last": event.time, "pages": before["pages"] + seen, "converted": before["converted"] or paid}
+    viewed, paid = event.stream == "page_views", event.stream == "payments"
+    now = {"last": event.time, "pages": before["pages"] + viewed, "converted": before["converted"] or paid}
     return before | now, []
 
 
 def timer(state: State) -> datetime:
-    """The session is over when nothing has happened for the gap."""
+    """When the gap after the last event is over."""
     end: datetime = state["last"]
     return end + GAP
 
 
 def on_timer(state: State, _: datetime) -> tuple[State, list[Row]]:
-    """The session as a row."""
+    """The session has ended: it becomes a row."""
     row = {
         "user_id": state["user_id"],
         "session_start": state["start"],

@@ -1,6 +1,6 @@
-"""Viewed together: each pair of products that a user has looked at in one go, with less than 30 minutes between two products.
+"""Viewed together: each pair of products that a user has viewed in one visit, with less than 30 minutes between two views.
 
-A pair is a row once per such visit, when the visit is over; how often a pair was viewed together is the count of its rows. Only
+A pair becomes one row per visit, when the visit is over. The number of its rows is how often the pair was viewed together. Only
 the first 30 products of a visit make pairs, so that a robot's visit does not fill the table.
 """
 
@@ -11,27 +11,27 @@ from lockstep.definition import Event, Input, Keyed
 from lockstep.definition.keyed import Row, State
 
 GAP = timedelta(minutes=30)
-AT_MOST = 30
+MAX_PRODUCTS = 30
 PAGE = "/product/"
 
 
 def process(state: State, event: Event) -> tuple[State, list[Row]]:
-    """One more product of the visit, or the first of a new one."""
+    """The state is the open visit. The product belongs to it, or begins a new one."""
     visit = state or {"user_id": event.data["user_id"], "start": event.time, "products": []}
     product = event.data["page"].removeprefix(PAGE)
-    seen = visit["products"]
-    new = [product] if product not in seen and len(seen) < AT_MOST else []
-    return visit | {"last": event.time, "products": seen + new}, []
+    viewed = visit["products"]
+    new = [product] if product not in viewed and len(viewed) < MAX_PRODUCTS else []
+    return visit | {"last": event.time, "products": viewed + new}, []
 
 
 def timer(state: State) -> datetime:
-    """The visit is over when no product was looked at for the gap."""
+    """When the gap after the last view is over."""
     last: datetime = state["last"]
     return last + GAP
 
 
 def on_timer(state: State, _: datetime) -> tuple[State, list[Row]]:
-    """The pairs of the visit, each in the order of its names."""
+    """The visit has ended: its pairs become rows, each with its two products in alphabetical order."""
     visit = {"user_id": state["user_id"], "visit_start": state["start"]}
     pairs = combinations(sorted(state["products"]), 2)
     return None, [visit | {"product_id": one, "other_id": other} for one, other in pairs]

@@ -1,4 +1,4 @@
-"""A query that delivers and can be killed, and a reader of what it delivered."""
+"""A query that delivers rows and can be killed, and a reader of the topic."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ class Query:
     batches: int
 
     def start(self, crash_at: str = "", *options: str) -> subprocess.Popen[bytes]:
-        """Start it where it was; killed by itself when it passes ``name:nth``."""
+        """Start it where it stopped. With ``crash_at`` (``name:nth``), it kills itself at that failpoint."""
         command = [sys.executable, str(DELIVERER), self.topic, self.topic, self.delivery]
         environment = os.environ | ({VARIABLE: crash_at} if crash_at else {})
         return subprocess.Popen(
@@ -38,20 +38,20 @@ class Query:
         )
 
     def run(self, crash_at: str = "", *options: str) -> int:
-        """The exit code of a run to its end; negative: the signal that killed it."""
+        """Run it to its end; return its exit code. A negative code is the signal that killed it."""
         return self.start(crash_at, *options).wait(timeout=120)
 
 
 @pytest.fixture
 def query(settings: Settings, tmp_path: Path) -> Callable[..., Query]:
-    """A query of the given delivery, on a topic of its own."""
+    """Makes a query with the given delivery, on a topic of its own."""
     name = f"alerts-{uuid.uuid4().hex[:8]}"
     return lambda delivery, batches=6: Query(delivery, name, tmp_path / "acknowledged", batches)
 
 
 @pytest.fixture
 def arrived(settings: Settings) -> Iterator[Callable[[str], Counter[str]]]:
-    """How often each id lies in a topic, for a reader that is ``read_committed``."""
+    """Counts how often each id is in a topic, for a reader with ``read_committed``."""
     yield lambda topic: Counter(dict(m.headers())["Idempotency-Key"].decode() for m in read_all(settings, topic))
 
 

@@ -1,4 +1,4 @@
-"""Receivers on the loopback: a web server and a mail server that remember what they took, and can be busy or rude."""
+"""A web server and a mail server on the loopback. They remember what they took, and can be busy or refuse."""
 
 import socketserver
 import threading
@@ -21,7 +21,7 @@ def served(server: socketserver.BaseServer) -> Iterator[Any]:
 
 
 class Web(ThreadingHTTPServer):
-    """Takes posts: ``taken`` has headers and body of each. ``answers`` are given first, one a request, then 204."""
+    """Takes posts; ``taken`` has the headers and the body of each. It gives ``answers`` first, one per request, then 204."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Post)
@@ -48,11 +48,11 @@ class _Post(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 class Mailbox(socketserver.ThreadingTCPServer):
-    """As much of SMTP as a client needs: ``letters`` has the text of each. ``refusals`` are given to DATA first."""
+    """As much of SMTP as a client needs. ``letters`` has the text of each e-mail. ``refusals`` are the first answers to DATA."""
 
     allow_reuse_address = True
 
@@ -66,26 +66,26 @@ class _Smtp(socketserver.StreamRequestHandler):
     server: Mailbox
 
     def handle(self) -> None:
-        self._say("220 mailbox")
+        self._answer("220 mailbox")
         while line := self.rfile.readline():
             verb = line.split()[0].upper().decode()
             if verb == "DATA":
                 self._data()
             else:
-                self._say({"QUIT": "221 bye"}.get(verb, "250 ok"))
+                self._answer({"QUIT": "221 bye"}.get(verb, "250 ok"))
             if verb == "QUIT":
                 return
 
     def _data(self) -> None:
         if self.server.refusals:
-            self._say(self.server.refusals.pop(0))
+            self._answer(self.server.refusals.pop(0))
             return
-        self._say("354 go on")
+        self._answer("354 go on")
         lines = []
         while (line := self.rfile.readline()) not in (b".\r\n", b""):
             lines.append(line.decode())
         self.server.letters.append("".join(lines))
-        self._say("250 taken")
+        self._answer("250 taken")
 
-    def _say(self, text: str) -> None:
+    def _answer(self, text: str) -> None:
         self.wfile.write(f"{text}\r\n".encode())

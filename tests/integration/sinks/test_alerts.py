@@ -1,4 +1,4 @@
-"""Alerts of a live query on the Spark server: into the topic once, though a micro-batch runs again."""
+"""Alerts of a live query on the Spark server: each arrives in the topic once, although a micro-batch runs again."""
 
 import json
 import uuid
@@ -20,8 +20,8 @@ from lockstep.definition.registry import VIEWS
 from lockstep.kafka_clients import ensure_topics
 from lockstep.live import generations
 from lockstep.sinks.alerts import receivers, send_waiting
-from lockstep.sinks.direct import Outcome, deliver
-from lockstep.sinks.sink import Message
+from lockstep.sinks.direct_sink import Outcome, deliver
+from lockstep.sinks.message import Message
 
 
 @pytest.fixture
@@ -54,7 +54,8 @@ def view(logins, monkeypatch):
     return own
 
 
-# As the live service does. Spark 4.1.1 fails after a batch without new data that it runs again (KafkaMicroBatchStream.metrics).
+# The live service restarts a failed query too. Spark 4.1.1 fails once when it reruns a batch that has no new data
+# (KafkaMicroBatchStream.metrics).
 @retry(retry=retry_if_exception_type(StreamingQueryException), stop=stop_after_attempt(2), reraise=True)
 def run(settings, view):
     with connect(settings, "live") as spark:
@@ -65,35 +66,35 @@ def run(settings, view):
             running.stop()
 
 
-def go_back_to_the_alert(settings, view):
-    """As a kill leaves it when the sink has written the alert, and Spark has not yet noted that the batch is done: its note."""
+def remove_the_commit_of_the_alert(settings, view):
+    """Leave the checkpoint as a kill does between the sink's write and Spark's commit file; return the path of that file."""
     raised = next(c.record["batch_id"] for c in lake.commits(settings, f"live.{view.name}") if "batch_id" in c.record)
-    place = Path(generations.get(settings, view.name).location(settings))
+    checkpoint = Path(generations.get(settings, view.name).location(settings))
     for directory, first in (("commits", raised), ("offsets", raised + 1)):
-        for file in (place / directory).iterdir():
+        for file in (checkpoint / directory).iterdir():
             if int(file.name.strip(".").split(".")[0]) >= first:
                 file.unlink()
-    return place / "commits" / str(raised)
+    return checkpoint / "commits" / str(raised)
 
 
-def test_an_alert_arrives_exactly_once_though_spark_runs_its_batch_again(settings, view, rows):
+def test_an_alert_arrives_exactly_once_although_spark_runs_its_batch_again(settings, view, rows):
     run(settings, view)
-    note = go_back_to_the_alert(settings, view)
+    commit = remove_the_commit_of_the_alert(settings, view)
     run(settings, view)
-    assert note.exists(), "the batch has run again"
-    (found,) = [json.loads(m.value()) for m in read_all(settings, "alerts") if view.name.encode() in m.value()]
-    assert (found["alert"], found["event_id"], found["user_id"]) == (view.name, "u1-120", "u1")
-    assert found["first_failed_at"] == "2026-11-10T10:00:00.000Z"
+    assert commit.exists(), "the batch has run again"
+    (alert,) = [json.loads(m.value()) for m in read_all(settings, "alerts") if view.name.encode() in m.value()]
+    assert (alert["alert"], alert["event_id"], alert["user_id"]) == (view.name, "u1-120", "u1")
+    assert alert["first_failed_at"] == "2026-11-10T10:00:00.000Z"
     (row,) = rows(f"live.{view.name}")
-    assert row["event_id"] == found["event_id"]
+    assert row["event_id"] == alert["event_id"]
 
 
-def test_the_live_service_sends_what_waited_for_a_busy_webhook(settings, view):
+def test_the_live_service_sends_the_alerts_that_waited_for_a_busy_webhook(settings, view):
     with served(Web()) as web:
-        named = settings.model_copy(update={"webhook_url": f"http://127.0.0.1:{web.server_address[1]}/"})
-        (sink,) = receivers(named, view.name, view.alerts)
+        with_webhook = settings.model_copy(update={"webhook_url": f"http://127.0.0.1:{web.server_address[1]}/"})
+        (sink,) = receivers(with_webhook, view.name, view.alerts)
         web.answers = [503] * 1000
-        assert deliver(named, sink, [Message("a1", "u1", "{}")]) == Outcome(waiting=1)
+        assert deliver(with_webhook, sink, [Message("a1", "u1", "{}")]) == Outcome(waiting=1)
         web.answers = []
-        assert [send_waiting(named), send_waiting(named)] == [1, 0]
+        assert [send_waiting(with_webhook), send_waiting(with_webhook)] == [1, 0]
         assert web.ids == ["a1"]

@@ -1,4 +1,4 @@
-"""The worked example: what may be done twice by itself, what needs a transaction id, and what needs an idempotency key."""
+"""A worked example: which writes are idempotent by themselves, which need a transaction id, and which an idempotency key."""
 
 import uuid
 
@@ -7,7 +7,7 @@ from tests.integration.sinks.receivers import Mailbox, served
 
 from lockstep import lake
 from lockstep.lake import Txn
-from lockstep.sinks.direct import DirectSink, Outcome, ToReceiver
+from lockstep.sinks.direct_sink import DirectSink, DirectSinkConfig, Outcome
 from lockstep.sinks.mail import Mail
 
 
@@ -26,17 +26,17 @@ def mailbox(settings, monkeypatch):
         yield running
 
 
-def test_idempotent(spark, settings, table, mailbox):
+def test_idempotent_writes(spark, settings, table, mailbox):
     def counter():
         return spark.sql(f"SELECT coalesce(sum(amount), 0) AS value FROM {table}").collect()[0].value
 
     def set_to(value, batch):
-        one = spark.createDataFrame([("visits", value)], "name STRING, amount INT")
-        lake.merge(one, settings, table, "t.name = s.name", "true", Txn(f"set:{table}:1", batch), {})
+        row = spark.createDataFrame([("visits", value)], "name STRING, amount INT")
+        lake.merge(row, settings, table, "t.name = s.name", "true", Txn(f"set:{table}:1", batch), {})
 
     def add_one(batch):
-        one = spark.createDataFrame([("step", 1)], "name STRING, amount INT")
-        lake.append(one, settings, table, Txn(f"add:{table}:1", batch), {})
+        row = spark.createDataFrame([("step", 1)], "name STRING, amount INT")
+        lake.append(row, settings, table, Txn(f"add:{table}:1", batch), {})
 
     set_to(5, batch=1)
     set_to(5, batch=2)
@@ -47,7 +47,7 @@ def test_idempotent(spark, settings, table, mailbox):
     add_one(batch=2)
     assert counter() == 7, "another id: another time"
 
-    sink = DirectSink(f"mail-{uuid.uuid4().hex[:8]}", Mail)
+    sink = DirectSinkConfig(f"mail-{uuid.uuid4().hex[:8]}", Mail)
     letter = [{"alert_id": "welcome-u1", "alert": "welcome"}]
-    assert [ToReceiver(sink)(letter, batch) for batch in (1, 2)] == [Outcome(sent=1), Outcome(repeated=1)]
+    assert [DirectSink(sink)(letter, batch) for batch in (1, 2)] == [Outcome(sent=1), Outcome(repeated=1)]
     assert len(mailbox.letters) == 1, "one key: one e-mail"

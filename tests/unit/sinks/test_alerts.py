@@ -1,4 +1,4 @@
-"""Every declared alert is of a view that can raise one."""
+"""Only views with final rows declare alerts, and only the receivers in the settings get them."""
 
 import pickle
 
@@ -12,7 +12,7 @@ from lockstep.sinks.alerts import Alerts, alerting_views, receivers
 
 
 @pytest.mark.parametrize("name", alerting_views())
-def test_an_alert_is_of_a_view_whose_rows_are_final_and_is_identified_by_its_columns(name):
+def test_an_alerting_view_has_final_rows_and_columns_that_identify_each_alert(name):
     view, alerting = VIEWS[name], alerting_views()[name]
     assert isinstance(view, Keyed)
     assert not view.upserts, "each change of a row would be an alert"
@@ -20,13 +20,13 @@ def test_an_alert_is_of_a_view_whose_rows_are_final_and_is_identified_by_its_col
     assert set(view.key) <= set(alerting.id), "two rows would be one alert"
 
 
-def test_what_goes_to_the_server_holds_names_only():
+def test_the_alerts_of_a_view_can_be_pickled_for_the_spark_server():
     alerting = Alerting(("event_id",), "user_id", Delivery.AT_LEAST_ONCE, Overload.DROP)
-    sent = pickle.loads(pickle.dumps(Alerts("failed_logins", 2, alerting)))  # noqa: S301
-    assert (sent.view, sent.generation, sent.alerting) == ("failed_logins", 2, alerting)
+    unpickled = pickle.loads(pickle.dumps(Alerts("failed_logins", 2, alerting)))  # noqa: S301
+    assert (unpickled.view, unpickled.generation, unpickled.alerting) == ("failed_logins", 2, alerting)
 
 
-def test_only_receivers_that_the_settings_name_are_sent_to():
+def test_a_view_has_one_direct_sink_for_each_receiver_in_the_settings():
     alerting = alerting_views()["fraud_alerts"]
     assert receivers(Settings(), "fraud_alerts", alerting) == []
     both = Settings(webhook_url="http://127.0.0.1:1/", mail_server="127.0.0.1:25")

@@ -1,4 +1,4 @@
-"""Changelog topics: what compaction leaves, and the table that it still stands for."""
+"""Changelog topics: the table of their newest records is the same before and after compaction."""
 
 import threading
 from contextlib import closing
@@ -20,7 +20,7 @@ USERS = [
     (b"user:123", b"Alice V3"),
 ]
 CLOSING = b"closing"
-AFTERWARDS = {b"user:123": b"Alice V3", b"user:456": b"Bob Updated", b"user:789": b"Carol"}
+TABLE = {b"user:123": b"Alice V3", b"user:456": b"Bob Updated", b"user:789": b"Carol"}
 
 
 @pytest.fixture
@@ -53,16 +53,16 @@ def test_compaction(settings, compacted):
     """Of offsets 0 to 5 only 3, 4 and 5 survive, and the table rebuilt from them is the same."""
     send(settings, compacted, [*USERS, (CLOSING, None)])
     assert offsets(settings, compacted) == [0, 1, 2, 3, 4, 5]
-    assert latest_by_key(settings, compacted) == AFTERWARDS
-    patiently = Retrying(stop=stop_after_delay(90), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
-    patiently(lambda: len(offsets(settings, compacted)) < len(USERS))
+    assert latest_by_key(settings, compacted) == TABLE
+    wait_until = Retrying(stop=stop_after_delay(90), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
+    wait_until(lambda: len(offsets(settings, compacted)) < len(USERS))
     assert offsets(settings, compacted) == [3, 4, 5]
-    assert latest_by_key(settings, compacted) == AFTERWARDS
+    assert latest_by_key(settings, compacted) == TABLE
 
 
 def test_a_key_that_was_deleted_is_not_in_the_table(settings, compacted):
     send(settings, compacted, [*USERS, (b"user:789", None)])
-    assert latest_by_key(settings, compacted) == {k: v for k, v in AFTERWARDS.items() if k != b"user:789"}
+    assert latest_by_key(settings, compacted) == {k: v for k, v in TABLE.items() if k != b"user:789"}
 
 
 def test_the_table_waits_for_an_open_transaction_so_that_nothing_committed_is_missed(settings, compacted):

@@ -1,4 +1,4 @@
-"""The one shop of the integration tests: killed in the middle of its play, with one client, and played on with the other."""
+"""The shop of these tests: its simulation is killed in the middle, with one client, and goes on to its end with the other."""
 
 import os
 import subprocess
@@ -14,41 +14,41 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep.settings import Settings
 from lockstep.stack.services import environment
-from shop.simulate.play import Played, play
 from shop.simulate.producer import BulkSender
+from shop.simulate.simulation import RunStatus, run_simulation
 
 
 @pytest.fixture(scope="session")
 def killed_at(settings: Settings) -> float:
-    """The share of three days that was played when the simulator was killed."""
+    """The share of three days that was simulated when the simulator was killed."""
     command = [sys.executable, "-m", "lockstep.cli", "simulate"]
     # Slow enough to be killed in the middle, fast enough to get there in seconds.
     options = ["--days", "3", "--poisoned", "0.01", "--speed", "20000"]
     child = subprocess.Popen([*command, *options], env=os.environ | environment(settings), stdout=subprocess.DEVNULL)
-    patiently = Retrying(
+    wait_until = Retrying(
         stop=stop_after_delay(60), wait=wait_fixed(0.05), retry=retry_if_result(lambda share: share < 0.3)
     )
     try:
-        return patiently(share_played, settings)
+        return wait_until(share_simulated, settings)
     finally:
         child.kill()
         child.wait()
 
 
 @pytest.fixture(scope="session")
-def second(settings: Settings, killed_at: float) -> Played:
-    """What the second run did, to the end, with librdkafka."""
-    return list(play(settings, {}, BulkSender))[-1]
+def second(settings: Settings, killed_at: float) -> RunStatus:
+    """The status of the second run at its end; it used librdkafka."""
+    return list(run_simulation(settings, {}, BulkSender))[-1]
 
 
 @pytest.fixture(scope="session")
-def shop(settings: Settings, second: Played) -> Settings:
-    """Where the shop is, once it has been played to the end."""
+def shop(settings: Settings, second: RunStatus) -> Settings:
+    """The settings of the shop, once its simulation has ended."""
     return settings
 
 
-def share_played(settings: Settings) -> float:
-    """How much of the play's traffic was acknowledged, from 0 to 1."""
+def share_simulated(settings: Settings) -> float:
+    """How much of the simulation's traffic was acknowledged, from 0 to 1."""
     with closing(psycopg2.connect(settings.dsn("shop"))) as database, database.cursor() as sql:
         sql.execute("SELECT to_regclass('simulator.state') IS NOT NULL")
         if sql.fetchone() != (True,):
@@ -63,7 +63,7 @@ def share_played(settings: Settings) -> float:
 
 @pytest.fixture
 def sql(shop: Settings) -> Iterator[cursor]:
-    """A cursor on the played shop's database."""
+    """A cursor on the shop's database."""
     with closing(psycopg2.connect(shop.dsn("shop"))) as database, database.cursor() as opened:
         yield opened
 

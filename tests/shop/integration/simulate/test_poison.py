@@ -1,4 +1,4 @@
-"""What the simulator breaks on purpose, Spark's reading of the contract refuses; what it does not, it takes."""
+"""Spark's parser refuses every record that the simulator breaks, and accepts every record that it does not."""
 
 import json
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ def test_every_poison_has_a_reason_and_no_clean_event_has_one(spark: Any, topic:
         (topic, 0, offset, datetime.fromtimestamp(event.at / 1000, UTC), 0, event.key.encode(), None, value)
         for offset, (event, value) in enumerate(clean + poisoned)
     ]
-    judged = parse(spark.createDataFrame(rows, BRONZE), CONTRACTS[topic]).select("_offset", "_reason").collect()
-    assert len(judged) == len(rows)
-    refused = {row["_offset"] for row in judged if row["_reason"]}
+    parsed = parse(spark.createDataFrame(rows, BRONZE), CONTRACTS[topic]).select("_offset", "_reason").collect()
+    assert len(parsed) == len(rows)
+    refused = {row["_offset"] for row in parsed if row["_reason"]}
     assert refused == set(range(len(clean), len(rows)))

@@ -24,11 +24,11 @@ def test_a_layer_has_everything_when_nothing_is_behind(lag: int, holds: bool) ->
     assert facts.sold(orders(lag)).holds == holds
 
 
-def test_while_the_broker_is_away_nobody_knows_whether_a_layer_has_everything() -> None:
-    away = Status([], [])
-    for fact in (facts.drained(away, "bronze"), facts.drained(away, "gold"), facts.sold(away)):
+def test_no_fact_holds_while_the_broker_does_not_answer() -> None:
+    no_answer = Status([], [])
+    for fact in (facts.drained(no_answer, "bronze"), facts.drained(no_answer, "gold"), facts.sold(no_answer)):
         assert not fact.holds
-        assert fact.found == "the broker does not answer"
+        assert fact.seen == "the broker does not answer"
 
 
 @pytest.fixture

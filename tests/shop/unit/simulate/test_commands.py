@@ -1,4 +1,4 @@
-"""Bad arguments of `lockstep simulate` are refused with a sentence, before anything is touched."""
+"""Bad arguments of `lockstep simulate` are refused with a clear message, before anything is touched."""
 
 import pytest
 import typer
@@ -31,4 +31,4 @@ def test_a_value_out_of_range_is_refused_by_its_name(arguments: list[str]) -> No
 def test_a_number_of_days_and_all_of_them_contradict_each_other() -> None:
     result = CliRunner().invoke(app, ["--days", "3", "--all"])
     assert result.exit_code == 2
-    assert "--all plays every day" in result.output
+    assert "--all simulates every day" in result.output

@@ -30,20 +30,20 @@ shares = st.floats(min_value=0, max_value=1)
 def test_every_clean_event_arrives_whatever_is_added(
     seed: int, duplicates: float, late: float, poisoned: float
 ) -> None:
-    happened, last = events(seed), START + 2 * HOUR
+    sent, last = events(seed), START + 2 * HOUR
     amounts = Amounts(duplicates=duplicates, late=late, poisoned=poisoned)
-    records = arrivals(seeded(seed), happened, amounts, last)
+    records = arrivals(seeded(seed), sent, amounts, last)
     assert [r.arrival for r in records] == sorted(r.arrival for r in records)
     assert all(record.arrival <= last for record in records)
     arrived = {record.value for record in records}
-    for event in happened:
+    for event in sent:
         assert json.dumps(event.payload, ensure_ascii=False, separators=(",", ":")).encode() in arrived
 
 
 def test_undisturbed_events_arrive_once() -> None:
-    happened = events(1)
-    records = arrivals(seeded(1), happened, Amounts(duplicates=0, late=0, poisoned=0), START + 2 * HOUR)
-    assert len(records) == len(happened)
+    sent = events(1)
+    records = arrivals(seeded(1), sent, Amounts(duplicates=0, late=0, poisoned=0), START + 2 * HOUR)
+    assert len(records) == len(sent)
 
 
 @pytest.mark.parametrize("poison", POISONS, ids=lambda poison: poison.__name__)

@@ -1,4 +1,4 @@
-"""Customers are made up, the same each time."""
+"""Customers are invented, and the same each time."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""A plan says what is played, and survives being stored."""
+"""A plan says what is simulated, and stays the same when it is stored."""
 
 import itertools
 from datetime import UTC, date, datetime, timedelta
@@ -8,22 +8,22 @@ import pytest
 from pydantic import ValidationError
 
 from shop.simulate.plan import Amounts, Plan
-from shop.simulate.play import slices
+from shop.simulate.simulation import slices
 
 
-def test_a_play_ends_with_the_last_day_before_today(raw: pd.DataFrame) -> None:
+def test_a_simulation_ends_with_the_last_day_before_today(raw: pd.DataFrame) -> None:
     for offset in range(7):
         today = date(2026, 11, 21) + timedelta(days=offset)
         plan = Plan.make(raw, 28, Amounts(), today)
         assert plan.end == datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def test_a_play_of_n_days_begins_n_days_before_the_last_order(raw: pd.DataFrame) -> None:
+def test_a_simulation_of_n_days_begins_n_days_before_the_last_order(raw: pd.DataFrame) -> None:
     plan = Plan.make(raw, 28, Amounts(), date(2026, 11, 21))
     assert plan.start == datetime(2026, 10, 23, 12, 50, tzinfo=UTC)
 
 
-def test_a_play_of_everything_begins_with_the_first_order(raw: pd.DataFrame) -> None:
+def test_a_simulation_of_everything_begins_with_the_first_order(raw: pd.DataFrame) -> None:
     plan = Plan.make(raw, None, Amounts(), date(2026, 11, 21))
     assert plan.start == datetime(2025, 11, 12, 8, 26, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""The shop's tables keep what the file says, its mess included."""
+"""The shop's tables keep what the file has, its errors included."""
 
 import itertools
 from datetime import UTC, date, datetime, timedelta
@@ -54,7 +54,7 @@ def test_lines_are_numbered_in_the_order_of_the_file(raw: pd.DataFrame, shop: Re
     assert order["product_id"].tolist() == raw[raw["InvoiceNo"] == "536365"]["StockCode"].tolist()
 
 
-def test_the_kind_is_told_by_the_prefix(shop: Retail) -> None:
+def test_the_prefix_of_an_order_gives_its_kind(shop: Retail) -> None:
     assert shop.orders["kind"].value_counts().to_dict() == {"sale": 22_061, "cancellation": 3_836, "adjustment": 3}
     assert shop.orders[shop.orders["kind"] == "cancellation"]["order_id"].str.startswith("C").all()
 

@@ -13,14 +13,14 @@ from lockstep.contracts import CONTRACTS
 from shop.simulate import retail
 from shop.simulate.disturb import Record
 from shop.simulate.plan import Amounts, Plan
-from shop.simulate.play import slices
 from shop.simulate.retail import Retail
+from shop.simulate.simulation import slices
 from shop.simulate.traffic import Traffic
 
 CLEAN = {"duplicates": 0.0, "late": 0.0, "poisoned": 0.0}
 
 
-def played(plan: Plan, shop: Retail, width: timedelta = timedelta(hours=1)) -> list[Record]:
+def simulated(plan: Plan, shop: Retail, width: timedelta = timedelta(hours=1)) -> list[Record]:
     traffic = Traffic(plan, shop)
     return [record for start, end in slices(plan.start, plan.end, width) for record in traffic.between(start, end)]
 
@@ -35,32 +35,32 @@ def millis(text: str) -> int:
 
 @pytest.fixture(scope="module")
 def records(plan: Plan, shop: Retail) -> list[Record]:
-    return played(plan, shop)
+    return simulated(plan, shop)
 
 
 @pytest.fixture(scope="module")
 def clean(plan: Plan, shop: Retail) -> dict[str, list[dict[str, Any]]]:
-    """The payloads per topic of a play without disturbances."""
+    """The payloads per topic of a simulation without disturbances."""
     by_topic = defaultdict(list)
-    for record in played(with_amounts(plan, **CLEAN), shop):
+    for record in simulated(with_amounts(plan, **CLEAN), shop):
         assert record.value is not None
         by_topic[record.topic].append(json.loads(record.value))
     return by_topic
 
 
 def test_the_same_seed_gives_the_same_bytes(plan: Plan, shop: Retail, records: list[Record]) -> None:
-    assert played(plan, shop) == records
+    assert simulated(plan, shop) == records
 
 
 def test_another_seed_gives_other_events(plan: Plan, shop: Retail, records: list[Record]) -> None:
-    assert not {r.value for r in played(with_amounts(plan, seed=8), shop)} & {r.value for r in records if r.value}
+    assert not {r.value for r in simulated(with_amounts(plan, seed=8), shop)} & {r.value for r in records if r.value}
 
 
 @pytest.mark.parametrize("width", [timedelta(minutes=17), timedelta(days=1)])
 def test_the_width_of_the_slices_changes_nothing(
     plan: Plan, shop: Retail, records: list[Record], width: timedelta
 ) -> None:
-    assert played(plan, shop, width) == records
+    assert simulated(plan, shop, width) == records
 
 
 def test_records_are_in_the_order_of_their_arrival(records: list[Record]) -> None:
@@ -71,7 +71,7 @@ def test_nothing_arrives_after_the_end(plan: Plan, records: list[Record]) -> Non
     assert records[-1].arrival < plan.end.timestamp() * 1000
 
 
-def test_all_topics_are_played(records: list[Record]) -> None:
+def test_every_topic_has_traffic(records: list[Record]) -> None:
     assert {r.topic for r in records} == {c.topic for c in CONTRACTS.values() if c.kind == "events"}
 
 
@@ -84,7 +84,7 @@ def test_payloads_have_the_columns_of_their_contract_and_key(clean: dict[str, li
 
 
 def test_the_key_is_the_contracts_column(plan: Plan, shop: Retail) -> None:
-    for record in played(with_amounts(plan, **CLEAN), shop):
+    for record in simulated(with_amounts(plan, **CLEAN), shop):
         assert record.key is not None
         assert record.value is not None
         assert record.key.decode() == json.loads(record.value)[CONTRACTS[record.topic].key[0]]
@@ -103,9 +103,9 @@ def test_a_duplicate_is_the_same_bytes_later_and_they_have_their_share(records: 
 def test_late_events_have_their_share_and_the_others_arrive_within_ten_seconds(plan: Plan, shop: Retail) -> None:
     delays = [
         record.arrival - millis(json.loads(record.value or b"")["event_time"])
-        for record in played(with_amounts(plan, duplicates=0, poisoned=0), shop)
+        for record in simulated(with_amounts(plan, duplicates=0, poisoned=0), shop)
     ]
-    # What happens in the very last seconds is held to the play's end.
+    # What happens in the very last seconds is held to the end of the simulation.
     prompt, late = [d for d in delays if d < 10_000], [d for d in delays if d >= 10_000]
     assert len(late) / len(delays) == pytest.approx(0.01, abs=0.004)
     assert all(5 * 60_000 <= delay <= 3 * 3_600_000 for delay in late)
@@ -115,7 +115,7 @@ def test_late_events_have_their_share_and_the_others_arrive_within_ten_seconds(p
 def test_some_events_overtake_others(plan: Plan, shop: Retail) -> None:
     times = [
         json.loads(record.value or b"")["event_time"]
-        for record in played(with_amounts(plan, **CLEAN), shop)
+        for record in simulated(with_amounts(plan, **CLEAN), shop)
         if record.topic == "page_views"
     ]
     assert any(before > after for before, after in itertools.pairwise(times))
@@ -152,7 +152,7 @@ def test_now_and_then_a_login_from_abroad_comes_just_before_a_payment(raw: pd.Da
     plan = Plan.make(raw, 14, Amounts.model_validate(CLEAN), datetime(2026, 11, 21, tzinfo=UTC).date())
     by_user = defaultdict(list)
     payments = []
-    for record in played(plan, retail.tables(raw, plan.shift_weeks), timedelta(days=1)):
+    for record in simulated(plan, retail.tables(raw, plan.shift_weeks), timedelta(days=1)):
         payload = json.loads(record.value or b"")
         if record.topic == "logins" and payload["success"]:
             by_user[payload["user_id"]].append((millis(payload["event_time"]), payload["country"]))
@@ -219,11 +219,11 @@ def test_sensors_report_regularly(plan: Plan, clean: dict[str, list[dict[str, An
 
 
 def test_more_sessions_make_more_traffic(plan: Plan, shop: Retail, clean: dict[str, list[dict[str, Any]]]) -> None:
-    busy = played(with_amounts(plan, sessions_per_order=6, **CLEAN), shop)
+    busy = simulated(with_amounts(plan, sessions_per_order=6, **CLEAN), shop)
     assert sum(record.topic == "page_views" for record in busy) > 1.8 * len(clean["page_views"])
 
 
 def test_the_demo_is_between_sixty_and_ninety_thousand_events(raw: pd.DataFrame) -> None:
     plan = Plan.make(raw, 28, Amounts(), datetime(2026, 11, 21, tzinfo=UTC).date())
-    total = len(played(plan, retail.tables(raw, plan.shift_weeks), timedelta(days=1)))
+    total = len(simulated(plan, retail.tables(raw, plan.shift_weeks), timedelta(days=1)))
     assert 60_000 <= total <= 90_000

@@ -1,4 +1,4 @@
-"""A play that was killed and went on: the database, the log and the ground truth are as if it never was."""
+"""A simulation that was killed and went on: database, log and ground truth are as if it had not been killed."""
 
 import itertools
 import json
@@ -18,16 +18,16 @@ from lockstep.settings import Settings
 from shop.simulate import ground_truth, retail
 from shop.simulate.disturb import Record
 from shop.simulate.ground_truth import GroundTruth, TruthMismatch
-from shop.simulate.play import EVENT_TOPICS, HEARTBEAT_AFTER, AnotherPlay, Played, play
 from shop.simulate.producer import BulkSender, KafkaPythonSender, NotAcknowledged
 from shop.simulate.shop import ShopUnavailable, open_shop
+from shop.simulate.simulation import EVENT_TOPICS, HEARTBEAT_AFTER, OtherSimulation, RunStatus, run_simulation
 from shop.simulate.traffic import Traffic
 
 every_topic = pytest.mark.parametrize("topic", EVENT_TOPICS)
 
 
 @pytest.fixture(scope="module")
-def history(shop: Settings, second: Played) -> retail.Retail:
+def history(shop: Settings, second: RunStatus) -> retail.Retail:
     return retail.tables(retail.read(), second.plan.shift_weeks)
 
 
@@ -45,14 +45,14 @@ def log_of(settings: Settings, topic: str) -> list[kafka.consumer.fetcher.Consum
     return sorted(found, key=lambda record: (record.partition, record.offset))
 
 
-def test_it_was_killed_in_the_middle(killed_at: float, second: Played) -> None:
+def test_it_was_killed_in_the_middle(killed_at: float, second: RunStatus) -> None:
     assert 0.3 < killed_at < 0.95
     assert second.finished
     assert second.order_lines > 0
 
 
 def test_every_order_line_is_in_the_database_once(
-    shop: Settings, second: Played, sql: cursor, history: retail.Retail
+    shop: Settings, second: RunStatus, sql: cursor, history: retail.Retail
 ) -> None:
     orders, lines = history.between(second.plan.start, second.plan.end)
     sql.execute("SELECT count(*) FROM public.orders")
@@ -63,7 +63,7 @@ def test_every_order_line_is_in_the_database_once(
 
 
 def test_orders_keep_country_kind_time_and_the_missing_customer(
-    shop: Settings, second: Played, sql: cursor, history: retail.Retail
+    shop: Settings, second: RunStatus, sql: cursor, history: retail.Retail
 ) -> None:
     orders, _ = history.between(second.plan.start, second.plan.end)
     sql.execute("SELECT order_id, user_id, country, kind, ordered_at FROM public.orders")
@@ -93,7 +93,7 @@ def test_captured_tables_show_the_whole_old_row(sql: cursor) -> None:
 @every_topic
 def test_the_ground_truth_is_the_log_byte_by_byte(shop: Settings, topic: str) -> None:
     truth = ground_truth.read(shop, topic)
-    told = [
+    recorded = [
         (row.partition, row.offset, row.key, row.value, row.arrival.value // 1_000_000, row.is_heartbeat)
         for row in truth.itertuples(index=False)
     ]
@@ -101,12 +101,12 @@ def test_the_ground_truth_is_the_log_byte_by_byte(shop: Settings, topic: str) ->
         (r.partition, r.offset, r.key.decode() if r.key else None, r.value, r.timestamp, bool(r.headers))
         for r in log_of(shop, topic)
     ]
-    assert told == log
+    assert recorded == log
 
 
 @every_topic
 def test_all_the_traffic_of_the_plan_arrived(
-    shop: Settings, second: Played, history: retail.Retail, topic: str
+    shop: Settings, second: RunStatus, history: retail.Retail, topic: str
 ) -> None:
     plan = second.plan
     traffic = Traffic(plan, history)
@@ -123,7 +123,9 @@ def test_all_the_traffic_of_the_plan_arrived(
 
 
 @every_topic
-def test_each_partition_ends_with_one_heartbeat_past_all_arrivals(shop: Settings, second: Played, topic: str) -> None:
+def test_each_partition_ends_with_one_heartbeat_past_all_arrivals(
+    shop: Settings, second: RunStatus, topic: str
+) -> None:
     truth = ground_truth.read(shop, topic)
     after = pd.Timestamp(second.plan.end + HEARTBEAT_AFTER)
     for number in range(CONTRACTS[topic].partitions):
@@ -155,31 +157,31 @@ def test_topics_have_their_partitions_and_keep_old_records(shop: Settings) -> No
     assert ensure_topics(shop) == []
 
 
-def test_after_the_end_nothing_more_is_played(shop: Settings) -> None:
+def test_after_the_end_a_run_adds_nothing(shop: Settings) -> None:
     before = {topic: len(log_of(shop, topic)) for topic in EVENT_TOPICS}
-    again = list(play(shop, {}, KafkaPythonSender))
+    again = list(run_simulation(shop, {}, KafkaPythonSender))
     assert [(one.finished, one.order_lines, one.records.total()) for one in again] == [(True, 0, 0)]
     assert {topic: len(log_of(shop, topic)) for topic in EVENT_TOPICS} == before
 
 
 @pytest.mark.parametrize("other", [{"seed": 8}, {"days": 28}, {"days": None}, {"late": 0.5}])
-def test_another_play_in_the_same_shop_is_refused(shop: Settings, other: dict[str, float | None]) -> None:
-    with pytest.raises(AnotherPlay, match=f"{next(iter(other))}=.*lockstep reset"):
-        list(play(shop, other, KafkaPythonSender))
+def test_another_simulation_in_the_same_shop_is_refused(shop: Settings, other: dict[str, float | None]) -> None:
+    with pytest.raises(OtherSimulation, match=f"{next(iter(other))}=.*lockstep reset"):
+        list(run_simulation(shop, other, KafkaPythonSender))
 
 
 def test_two_simulators_at_once_are_refused(shop: Settings) -> None:
     with open_shop(shop), pytest.raises(ShopUnavailable, match="another simulator"):
-        list(play(shop, {}, KafkaPythonSender))
+        list(run_simulation(shop, {}, KafkaPythonSender))
 
 
 def test_a_database_that_is_not_there_is_named(shop: Settings) -> None:
     nowhere = shop.model_copy(update={"postgres_port": 1})
     with pytest.raises(ShopUnavailable, match=r"(?s):1 does not answer.*lockstep up"):
-        list(play(nowhere, {}, KafkaPythonSender))
+        list(run_simulation(nowhere, {}, KafkaPythonSender))
 
 
-def test_a_torn_ground_truth_is_mended_from_the_log(shop: Settings, truth: Path) -> None:
+def test_a_torn_ground_truth_is_repaired_from_the_log(shop: Settings, truth: Path) -> None:
     path = truth / "clicks.jsonl"
     whole = ground_truth.read(shop, "clicks")
     text = path.read_bytes()
@@ -210,7 +212,9 @@ def test_a_batch_that_the_broker_has_twice_is_in_the_ground_truth_twice(shop: Se
 
 
 @pytest.mark.parametrize("client", [KafkaPythonSender, BulkSender])
-def test_a_record_that_the_broker_refuses_is_told(shop: Settings, client: type[KafkaPythonSender | BulkSender]) -> None:
+def test_a_record_that_the_broker_refuses_is_an_error(
+    shop: Settings, client: type[KafkaPythonSender | BulkSender]
+) -> None:
     too_large = Record("clicks", b"1", b"x" * 2_000_000, 1_790_000_000_000)
     sender = client(shop)
     with pytest.raises(NotAcknowledged, match="lockstep simulate"):

@@ -1,4 +1,4 @@
-"""Webhooks and e-mail: one message per alert, a key by which a repetition is known, and a choice when the receiver is busy."""
+"""Webhooks and e-mail: one message per alert, an idempotency key, and a choice of what happens if the receiver is busy."""
 
 import email
 import json
@@ -15,7 +15,7 @@ from lockstep.control.database import control
 from lockstep.definition.alerting import Overload
 from lockstep.failpoints import VARIABLE
 from lockstep.sinks import outbox
-from lockstep.sinks.direct import DirectSink, Outcome, ToReceiver
+from lockstep.sinks.direct_sink import DirectSink, DirectSinkConfig, Outcome
 from lockstep.sinks.errors import Overloaded
 from lockstep.sinks.mail import Mail
 from lockstep.sinks.webhook import Webhook
@@ -40,8 +40,8 @@ def mailbox(settings, monkeypatch):
         yield running
 
 
-def sink(overload=Overload.BACKPRESSURE, outlet=Webhook, **options):
-    return DirectSink(f"hook-{uuid.uuid4().hex[:8]}", outlet, overload, **({"patience": 0.5} | options))
+def sink(overload=Overload.BACKPRESSURE, transport=Webhook, **options):
+    return DirectSinkConfig(f"hook-{uuid.uuid4().hex[:8]}", transport, overload, **({"timeout": 0.5} | options))
 
 
 def states(settings, name):
@@ -50,7 +50,7 @@ def states(settings, name):
 
 
 def test_an_alert_is_one_post_with_its_key_its_token_and_its_json(web):
-    assert ToReceiver(sink())(ALERTS, 0) == Outcome(sent=4)
+    assert DirectSink(sink())(ALERTS, 0) == Outcome(sent=4)
     headers, body = web.taken[0]
     assert (headers["Idempotency-Key"], headers["Authorization"]) == ("a0", "Bearer sesame")
     assert json.loads(body) == ALERTS[0]
@@ -59,94 +59,94 @@ def test_an_alert_is_one_post_with_its_key_its_token_and_its_json(web):
 
 def test_a_batch_that_runs_again_is_not_posted_again(web):
     own = sink()
-    ToReceiver(own)(ALERTS[:3], 0)
-    assert ToReceiver(own)(ALERTS, 0) == Outcome(sent=1, repeated=3)
+    DirectSink(own)(ALERTS[:3], 0)
+    assert DirectSink(own)(ALERTS, 0) == Outcome(sent=1, repeated=3)
     assert web.ids == IDS
 
 
-def test_a_receiver_that_asks_for_patience_is_tried_again_and_one_that_refuses_is_not(web, settings):
-    own = sink(patience=10)
+def test_a_busy_receiver_is_tried_again_and_a_refusal_is_final(web, settings):
+    own = sink(timeout=10)
     web.answers = [503, 429, 204, 400]
-    assert ToReceiver(own)(ALERTS, 0) == Outcome(sent=3, refused=1)
+    assert DirectSink(own)(ALERTS, 0) == Outcome(sent=3, refused=1)
     assert web.ids == ["a0", "a2", "a3"]
     assert states(settings, own.name) == {"sent": 3, "refused": 1}
 
 
-def test_push_back_fails_the_batch_until_the_receiver_is_well_and_loses_nothing(web):
+def test_backpressure_fails_the_batch_until_the_receiver_answers_and_loses_nothing(web):
     own = sink(Overload.BACKPRESSURE)
     web.answers = [204] + [503] * 50
     with pytest.raises(Overloaded, match=r"has not taken 3 alerts within 0\.5 s, such as a1"):
-        ToReceiver(own)(ALERTS, 0)
+        DirectSink(own)(ALERTS, 0)
     web.answers = []
-    assert ToReceiver(own)(ALERTS, 0) == Outcome(sent=3, repeated=4)
+    assert DirectSink(own)(ALERTS, 0) == Outcome(sent=3, repeated=4)
     assert web.ids == IDS
 
 
-def test_drop_goes_on_and_tells_what_it_dropped(web, settings, caplog):
+def test_drop_goes_on_and_logs_the_alerts_that_it_dropped(web, settings, caplog):
     own = sink(Overload.DROP)
     web.answers = [204] + [503] * 50
-    assert ToReceiver(own)(ALERTS, 0) == Outcome(sent=1, dropped=3)
+    assert DirectSink(own)(ALERTS, 0) == Outcome(sent=1, dropped=3)
     assert "3 alerts were dropped" in caplog.text
     assert "a1, a2, a3" in caplog.text
     web.answers = []
-    assert ToReceiver(own)([{"alert_id": "later"}], 1) == Outcome(sent=1)
+    assert DirectSink(own)([{"alert_id": "later"}], 1) == Outcome(sent=1)
     assert web.ids == ["a0", "later"]
     assert states(settings, own.name) == {"sent": 2, "dropped": 3}
 
 
-def test_buffer_goes_on_and_sends_what_waits_in_order_when_the_receiver_is_well(web, settings):
+def test_buffer_goes_on_and_later_sends_the_alerts_that_wait_in_order(web, settings):
     own = sink(Overload.BUFFER)
     web.answers = [503] * 50
-    assert ToReceiver(own)(ALERTS[:2], 0) == Outcome(waiting=2)
+    assert DirectSink(own)(ALERTS[:2], 0) == Outcome(waiting=2)
     assert states(settings, own.name) == {"waiting": 2}
     web.answers = []
-    assert ToReceiver(own)(ALERTS[2:], 1) == Outcome(sent=4)
+    assert DirectSink(own)(ALERTS[2:], 1) == Outcome(sent=4)
     assert web.ids == IDS
 
 
-def test_a_full_buffer_pushes_back_rather_than_drops(web, settings):
+def test_a_full_buffer_exerts_backpressure_and_drops_nothing(web, settings):
     own = sink(Overload.BUFFER, limit=3)
     web.answers = [503] * 100
-    ToReceiver(own)(ALERTS[:2], 0)
+    DirectSink(own)(ALERTS[:2], 0)
     with pytest.raises(Overloaded, match="2 alerts wait and 2 more came, but its buffer holds 3"):
-        ToReceiver(own)(ALERTS[2:], 1)
+        DirectSink(own)(ALERTS[2:], 1)
     assert states(settings, own.name) == {"waiting": 2}
     web.answers = []
-    ToReceiver(own)(ALERTS[2:], 1)
+    DirectSink(own)(ALERTS[2:], 1)
     assert web.ids == IDS
 
 
-def test_a_receiver_that_is_away_is_busy_and_not_an_error_of_ours(web, monkeypatch):
+def test_a_receiver_that_does_not_answer_counts_as_busy(web, monkeypatch):
     monkeypatch.setenv("LOCKSTEP_WEBHOOK_URL", "http://127.0.0.1:9/")
-    assert ToReceiver(sink(Overload.BUFFER))(ALERTS, 0) == Outcome(waiting=4)
+    assert DirectSink(sink(Overload.BUFFER))(ALERTS, 0) == Outcome(waiting=4)
 
 
 KILLED = """
 import sys
-from lockstep.sinks.direct import DirectSink, ToReceiver
-from lockstep.sinks.{module} import {outlet}
-ToReceiver(DirectSink(sys.argv[1], {outlet}))([{{"alert_id": "a0"}}, {{"alert_id": "a1"}}], 0)
+from lockstep.sinks.direct_sink import DirectSink, DirectSinkConfig
+from lockstep.sinks.{module} import {transport}
+DirectSink(DirectSinkConfig(sys.argv[1], {transport}))([{{"alert_id": "a0"}}, {{"alert_id": "a1"}}], 0)
 """
 
 
-def killed_after_sending(outlet, name):
-    program = KILLED.format(module=outlet.__module__.rpartition(".")[2], outlet=outlet.__name__)
+def kill_after_sending(transport, name):
+    program = KILLED.format(module=transport.__module__.rpartition(".")[2], transport=transport.__name__)
     crash = os.environ | {VARIABLE: "deliver-direct-sent:2"}
-    done = subprocess.run([sys.executable, "-c", program, name], env=crash, start_new_session=True, check=False)
-    assert done.returncode == -signal.SIGKILL
+    process = subprocess.run([sys.executable, "-c", program, name], env=crash, start_new_session=True, check=False)
+    assert process.returncode == -signal.SIGKILL
 
 
-def test_what_a_killed_sender_repeats_has_the_key_of_the_first(web):
+def test_an_alert_repeated_by_a_killed_sender_has_the_same_key(web):
     own = sink()
-    killed_after_sending(Webhook, own.name)
-    assert ToReceiver(own)([{"alert_id": "a0"}, {"alert_id": "a1"}], 0) == Outcome(sent=1, repeated=2)
+    kill_after_sending(Webhook, own.name)
+    assert DirectSink(own)([{"alert_id": "a0"}, {"alert_id": "a1"}], 0) == Outcome(sent=1, repeated=2)
     assert web.ids == ["a0", "a1", "a1"]
 
 
 def test_an_email_is_one_message_with_its_key_and_is_not_sent_twice(mailbox):
-    own = sink(outlet=Mail)
-    assert ToReceiver(own)(ALERTS[:1], 0) == Outcome(sent=1)
-    assert ToReceiver(own)(ALERTS[:1], 0) == Outcome(repeated=1)
+    own = sink(transport=Mail)
+    assert DirectSink(own)(ALERTS[:1], 0) == Outcome(sent=1)
+    assert DirectSink(own)(ALERTS[:1], 0) == Outcome(repeated=1)
     (letter,) = [email.message_from_string(text) for text in mailbox.letters]
     assert (letter["Message-ID"], letter["To"]) == ("<a0@localhost>", "oncall@example.org")
     assert letter["Subject"] == "Lockstep alert: fraud"
@@ -154,22 +154,22 @@ def test_an_email_is_one_message_with_its_key_and_is_not_sent_twice(mailbox):
 
 
 def test_an_email_repeated_by_a_killed_sender_is_the_same_message(mailbox):
-    own = sink(outlet=Mail)
-    killed_after_sending(Mail, own.name)
-    ToReceiver(own)([{"alert_id": "a1"}], 0)
-    found = [email.message_from_string(text)["Message-ID"] for text in mailbox.letters]
-    assert found == ["<a0@localhost>", "<a1@localhost>", "<a1@localhost>"]
+    own = sink(transport=Mail)
+    kill_after_sending(Mail, own.name)
+    DirectSink(own)([{"alert_id": "a1"}], 0)
+    message_ids = [email.message_from_string(text)["Message-ID"] for text in mailbox.letters]
+    assert message_ids == ["<a0@localhost>", "<a1@localhost>", "<a1@localhost>"]
 
 
-def test_a_mail_server_says_later_or_never(mailbox, settings):
-    own = sink(outlet=Mail, patience=10)
+def test_a_mail_server_answers_later_or_never(mailbox, settings):
+    own = sink(transport=Mail, timeout=10)
     mailbox.refusals = ["451 later", "554 never"]
-    assert ToReceiver(own)(ALERTS[:2], 0) == Outcome(sent=1, refused=1)
+    assert DirectSink(own)(ALERTS[:2], 0) == Outcome(sent=1, refused=1)
     assert states(settings, own.name) == {"sent": 1, "refused": 1}
 
 
-def test_an_alert_cannot_write_headers_of_its_own(mailbox):
-    ToReceiver(sink(outlet=Mail))([{"alert_id": "a0", "alert": "x\r\nBcc: all@example.org"}], 0)
+def test_an_alert_cannot_add_headers_to_its_email(mailbox):
+    DirectSink(sink(transport=Mail))([{"alert_id": "a0", "alert": "x\r\nBcc: all@example.org"}], 0)
     (letter,) = [email.message_from_string(text) for text in mailbox.letters]
     assert letter["Bcc"] is None
     assert letter["Subject"] == "Lockstep alert: x Bcc: all@example.org"

@@ -1,4 +1,4 @@
-"""Readers as processes of their own, which can be killed, and what they told."""
+"""Child processes that run a reader: they can be killed, and report on their standard output."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 from lockstep.errors import LockstepError
 
 
-class DemoFailed(LockstepError):
-    """A demonstration has not come to what it was to show."""
+class DemonstrationFailed(LockstepError):
+    """A demonstration has not reached what it was to show."""
 
 
 def die_with_parent() -> None:
-    """End this process when the one that started it is gone, however it went: its end of our standard input is closed then."""
+    """End this process when its parent has ended, however it ended: the parent's end of our standard input is closed then."""
 
     def watch() -> None:
         sys.stdin.read()
@@ -30,11 +30,11 @@ def die_with_parent() -> None:
 
 
 @dataclass
-class Children:
-    """Child processes by name, and every line (a JSON object) that they told so far. They end with the block."""
+class ChildProcesses:
+    """Child processes by name, and their reports: each line of their output is a JSON object. They end with the block."""
 
     module: str
-    told: list[dict[str, Any]] = field(default_factory=list)
+    reports: list[dict[str, Any]] = field(default_factory=list)
     _running: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -48,43 +48,45 @@ class Children:
         self._threads.append(thread)
 
     def kill(self, name: str) -> None:
-        """``kill -9``: no goodbye, no last commit."""
+        """Kill a process with ``kill -9``: it commits nothing more."""
         child = self._running.pop(name)
         child.kill()
         child.wait()
 
-    def of(self, event: str, **fields: Any) -> list[dict[str, Any]]:
-        """What was told of an event, with these fields."""
+    def reports_of(self, event: str, **fields: Any) -> list[dict[str, Any]]:
+        """The reports of this event that have these fields."""
         wanted = {"event": event} | fields
-        return [line for line in [*self.told] if wanted.items() <= line.items()]
+        return [line for line in [*self.reports] if wanted.items() <= line.items()]
 
-    def until(self, shown: Callable[[], bool], what: str, seconds: float = 60) -> None:
-        """Wait for it.
+    def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+        """Wait until the condition holds; ``what`` names it.
 
         Raises:
-            DemoFailed: it has not come within that time.
+            DemonstrationFailed: it did not hold in time, or a process has ended.
         """
-        patiently = Retrying(
+        retrying = Retrying(
             stop=stop_after_delay(seconds), wait=wait_fixed(0.05), retry=retry_if_result(lambda yes: not yes)
         )
 
-        def now() -> bool:
+        def check() -> bool:
             if ended := [name for name, child in self._running.items() if child.poll() is not None]:
-                raise DemoFailed(f"{', '.join(ended)} ended by itself before this came: {what}. See its words above.")
-            return shown()
+                raise DemonstrationFailed(
+                    f"{', '.join(ended)} ended by itself before this held: {what}. See its output above."
+                )
+            return condition()
 
         try:
-            patiently(now)
+            retrying(check)
         except RetryError as error:
-            last = "\n".join(map(str, self.told[-5:]))
-            raise DemoFailed(
-                f"waited {seconds:g} s for this, and it did not come: {what}. The last words:\n{last}"
+            last = "\n".join(map(str, self.reports[-5:]))
+            raise DemonstrationFailed(
+                f"this did not hold within {seconds:g} s: {what}. The last reports:\n{last}"
             ) from error
 
     def _listen(self, child: subprocess.Popen[str]) -> None:
         assert child.stdout is not None  # noqa: S101
         for line in child.stdout:
-            self.told.append(json.loads(line))
+            self.reports.append(json.loads(line))
 
     def __enter__(self) -> Self:
         return self

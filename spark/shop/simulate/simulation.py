@@ -1,7 +1,7 @@
-"""Playing the shop: slice by slice, first the database, then the traffic, then the memory of both.
+"""The simulation of the shop, slice by slice: first the database, then the traffic, then the record that both are done.
 
-A killed play goes on with the slice that it was in; what that slice had already sent is sent again, and is a duplicate
-like any other.
+A simulation that was killed goes on with the slice that it was in. Records of that slice may then be sent twice; they are
+duplicates like any others.
 """
 
 import time
@@ -25,17 +25,19 @@ from shop.simulate.shop import Progress, Shop, open_shop
 from shop.simulate.traffic import Traffic, milliseconds
 
 EVENT_TOPICS = [contract.topic for contract in CONTRACTS.values() if contract.kind == "events"]
+# Longer than what the shop's views allow (5 to 30 s), so that their last windows are closed.
 HEARTBEAT_AFTER = timedelta(minutes=1)
+# Traffic is made by day, and its late events arrive up to a day later.
 _WIDEST = timedelta(days=1)
 
 
-class AnotherPlay(LockstepError):
-    """This shop already plays something else."""
+class OtherSimulation(LockstepError):
+    """This shop has begun another simulation."""
 
 
 @dataclass
-class Played:
-    """What one run did so far: until when (UTC) of which plan, and how much it wrote."""
+class RunStatus:
+    """How far one run has come with which plan (``until``, UTC), and how much it has written."""
 
     plan: Plan
     until: datetime
@@ -45,36 +47,36 @@ class Played:
 
     @property
     def share(self) -> float:
-        """How much of the play is over, from 0 to 1."""
+        """How much of the simulated time is over, from 0 to 1."""
         return (self.until - self.plan.start) / (self.plan.end - self.plan.start)
 
 
-def play(
+def run_simulation(
     settings: Settings,
     wanted: dict[str, Any],
     make_sender: Callable[[Settings], Sender],
     width: timedelta = timedelta(hours=1),
     speed: float | None = None,
-) -> Iterator[Played]:
-    """Play the shop to its end, and report after each slice; at the end every partition gets its heartbeat.
+) -> Iterator[RunStatus]:
+    """Simulate the shop to the end of its plan, and report after each slice. At the end every partition gets a heartbeat.
 
     Args:
-        wanted: ``days`` and the names of ``Amounts``, where they were asked for; the rest is as stored, or the default.
+        wanted: ``days`` and the names of ``Amounts``, if they were given; the others are as stored, or have their default.
         make_sender: which client sends the traffic.
-        width: how much simulated time one slice spans, at most a day; partitions never drift further apart.
-        speed: simulated seconds per second; missing for as fast as it goes.
+        width: how much simulated time a slice spans, at most a day. Partitions never drift further apart than that.
+        speed: simulated seconds per second; None for as fast as possible.
 
     Raises:
-        AnotherPlay: the shop has begun a play that is not the wanted one.
+        OtherSimulation: the shop has begun a simulation with another plan.
     """
     width = min(width, _WIDEST)
     with open_shop(settings) as shop:
         raw = retail.read()
         progress = shop.progress()
         plan = progress.plan if progress else _plan(raw, wanted)
-        _refuse_another(plan, wanted)
+        _refuse_other_plan(plan, wanted)
         if progress and progress.finished:
-            yield Played(plan, plan.end, finished=True)
+            yield RunStatus(plan, plan.end, finished=True)
             return
         history = retail.tables(raw, plan.shift_weeks)
         ensure_topics(settings)
@@ -82,51 +84,51 @@ def play(
         run = _Run(shop, Traffic(progress.plan, history), GroundTruth(settings, EVENT_TOPICS), progress)
         with closing(make_sender(settings)) as sender:
             for start, end in run.slices(width, speed):
-                yield run.play(history, sender, start, end)
+                yield run.simulate(history, sender, start, end)
         # kafka-python refuses a record without key and value, so the heartbeats always go through librdkafka.
         with closing(BulkSender(settings)) as sender:
             yield run.end(sender)
 
 
 class _Run:
-    """One run of a play, from where the last one stopped."""
+    """One run of the simulation, from where the last run stopped."""
 
     def __init__(self, shop: Shop, traffic: Traffic, truth: GroundTruth, progress: Progress) -> None:
         self._shop, self._traffic, self._truth = shop, traffic, truth
         self._orders_until = progress.orders_until
-        self._played = Played(progress.plan, progress.traffic_until)
+        self._status = RunStatus(progress.plan, progress.traffic_until)
 
     def slices(self, width: timedelta, speed: float | None) -> Iterator[tuple[datetime, datetime]]:
-        """The slices that are left, each when its time has come."""
-        began, first = time.monotonic(), self._played.until
-        for start, end in slices(first, self._played.plan.end, width):
+        """The slices that are left; with ``speed``, each is given when its time has come."""
+        began, first = time.monotonic(), self._status.until
+        for start, end in slices(first, self._status.plan.end, width):
             if speed is not None:
-                # Waiting for the simulated clock is the purpose here: nothing else could be awaited.
+                # The purpose is to wait for the simulated clock: there is no condition to wait for.
                 time.sleep(max(0.0, began + (end - first).total_seconds() / speed - time.monotonic()))
             yield start, end
 
-    def play(self, history: retail.Retail, sender: Sender, start: datetime, end: datetime) -> Played:
-        """Play one slice. Its orders may have been written by a run that was killed before its traffic was sent."""
-        played = self._played
+    def simulate(self, history: retail.Retail, sender: Sender, start: datetime, end: datetime) -> RunStatus:
+        """Simulate one slice. A run that was killed may have written its orders, but not sent its traffic."""
+        status = self._status
         if self._orders_until < end:
-            played.order_lines += self._shop.write(played.plan, history, max(start, self._orders_until), end)
+            status.order_lines += self._shop.write(status.plan, history, max(start, self._orders_until), end)
         self._send(sender, self._traffic.between(start, end))
         self._shop.traffic_sent(end)
-        played.until = end
-        return played
+        status.until = end
+        return status
 
-    def end(self, sender: Sender) -> Played:
-        """Say in every partition that the log has passed the play's end."""
-        played = self._played
-        self._send(sender, heartbeats(EVENT_TOPICS, milliseconds(played.plan.end + HEARTBEAT_AFTER)))
-        self._shop.traffic_sent(played.plan.end, finished=True)
-        played.finished = True
-        return played
+    def end(self, sender: Sender) -> RunStatus:
+        """Send a heartbeat to every partition: its log has passed the end of the simulation."""
+        status = self._status
+        self._send(sender, heartbeats(EVENT_TOPICS, milliseconds(status.plan.end + HEARTBEAT_AFTER)))
+        self._shop.traffic_sent(status.plan.end, finished=True)
+        status.finished = True
+        return status
 
     def _send(self, sender: Sender, records: list[Record]) -> None:
         if records:
-            known = self._truth.add(sender.send(records))
-            self._played.records.update(record.topic for record in known)
+            acknowledged = self._truth.add(sender.send(records))
+            self._status.records.update(record.topic for record in acknowledged)
 
 
 def slices(start: datetime, end: datetime, width: timedelta) -> Iterator[tuple[datetime, datetime]]:
@@ -143,11 +145,11 @@ def _plan(raw: Any, wanted: dict[str, Any]) -> Plan:
     return Plan.make(raw, wanted.get("days", 28), amounts, datetime.now(UTC).date())
 
 
-def _refuse_another(plan: Plan, wanted: dict[str, Any]) -> None:
+def _refuse_other_plan(plan: Plan, wanted: dict[str, Any]) -> None:
     stored = {"days": plan.days} | plan.amounts.model_dump()
     for name, value in wanted.items():
         if stored[name] != value:
-            raise AnotherPlay(
-                f"this shop has begun a play with {name}={stored[name]}, and {name}={value} was asked for; run "
-                "`lockstep simulate` without it to go on, or `lockstep reset` to start anew"
+            raise OtherSimulation(
+                f"this shop has begun a simulation with {name}={stored[name]}, but {name}={value} was given. Run "
+                "`lockstep simulate` without it to go on, or `lockstep reset` to begin again."
             )

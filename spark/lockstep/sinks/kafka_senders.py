@@ -1,0 +1,169 @@
+"""Senders to a Kafka topic: at most once, at least once and exactly once.
+
+Spark runs a micro-batch again if it was killed before it recorded that the batch was done. What each delivery does about it:
+
+===============  ==========================================================================================================
+at_most_once     record the batch id in PostgreSQL, then send the rows; a batch whose id is recorded is not sent again
+at_least_once    send the rows and wait for the acknowledgements; a batch that runs again is sent again
+exactly_once     write the rows and the batch id in one Kafka transaction; before sending, read the newest batch id back
+===============  ==========================================================================================================
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from lockstep.failpoints import failpoint
+from lockstep.kafka_clients import confluent_config, latest_by_key
+from lockstep.sinks.attempts import first_attempt
+from lockstep.sinks.errors import DeliveryFailed, Fenced
+from lockstep.sinks.message import IDEMPOTENCY_KEY, Message
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+log = logging.getLogger("lockstep.sinks")
+
+# The compacted topic that holds the newest committed batch of each transactional id.
+BATCHES = "lockstep-deliveries"
+# How long Kafka may take to acknowledge a batch. After that the batch fails and runs again, so more would only hide an outage.
+TIMEOUT_SECONDS = 30.0
+_FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
+
+
+class Sender(Protocol):
+    """Sends micro-batches to one topic. A sender belongs to one process and one thread."""
+
+    def send(self, rows: list[Message], batch_id: int) -> int:
+        """Send the batch; return how many rows were sent now: 0 for a batch that must not be sent again."""
+
+
+class AtLeastOnce:
+    """Waits for Kafka's acknowledgements. A batch that runs again is sent again."""
+
+    def __init__(self, settings: "Settings", name: str, topic: str, generation: int) -> None:
+        self.settings, self.name, self.topic, self.generation = settings, name, topic, generation
+        self._producer = _open_producer(settings)
+
+    def send(self, rows: list[Message], batch_id: int) -> int:
+        """See ``Sender``."""
+        failpoint("deliver-before")
+        lost = _produce(self._producer, self.topic, rows)
+        if lost:
+            raise DeliveryFailed(f"{self.name}: {self.topic} did not take {lost} rows of batch {batch_id}")
+        failpoint("deliver-sent")
+        return len(rows)
+
+
+class AtMostOnce(AtLeastOnce):
+    """Tries each batch once. Rows that Kafka does not take are lost, and the loss is logged."""
+
+    def send(self, rows: list[Message], batch_id: int) -> int:
+        """See ``Sender``."""
+        if not first_attempt(self.settings, self.name, self.generation, batch_id):
+            log.warning("%s: batch %d was tried before, and is not sent again", self.name, batch_id)
+            return 0
+        try:
+            return super().send(rows, batch_id)
+        except DeliveryFailed as error:
+            log.error("%s; delivery is at_most_once, so these rows are lost", error)
+            return 0
+
+
+class ExactlyOnce:
+    """Sends with a fenced transactional producer. The topic ``lockstep-deliveries`` holds the newest committed batch."""
+
+    def __init__(self, settings: "Settings", name: str, topic: str, generation: int) -> None:
+        self.settings, self.name, self.topic = settings, name, topic
+        self.transactional_id = f"lockstep.{name}.{generation}"
+        self._producer: Producer | None = None
+        self._last_batch = -1
+
+    def send(self, rows: list[Message], batch_id: int) -> int:
+        """See ``Sender``."""
+        producer = self._open()
+        if batch_id <= self._last_batch:
+            log.info("%s: batch %d was committed before, and is not sent again", self.name, batch_id)
+            return 0
+        failpoint("deliver-before")
+        try:
+            self._commit(producer, rows, batch_id)
+        except KafkaException as error:
+            with suppress(KafkaException):
+                producer.abort_transaction(TIMEOUT_SECONDS)
+            # The commit may or may not have arrived. The next attempt opens a new producer, and reads the newest batch back.
+            self._producer = None
+            raise self._describe(error, batch_id) from error
+        self._last_batch = batch_id
+        failpoint("deliver-sent")
+        return len(rows)
+
+    def last_committed(self) -> int:
+        """The newest batch that was committed; -1 if there is none."""
+        value = latest_by_key(self.settings, BATCHES).get(self.transactional_id.encode())
+        return int(json.loads(value)["batch_id"]) if value else -1
+
+    def _open(self) -> Producer:
+        if self._producer is None:
+            transactional = {
+                "transactional.id": self.transactional_id,
+                "transaction.timeout.ms": int(TIMEOUT_SECONDS * 1000),
+            }
+            producer = _open_producer(self.settings, transactional)
+            try:
+                # Aborts an open transaction of the previous sender, and fences that sender. Only after that is the newest
+                # batch final, and can be read back.
+                producer.init_transactions(TIMEOUT_SECONDS)
+            except KafkaException as error:
+                raise DeliveryFailed(f"{self.name}: Kafka begins no transaction: {error}") from error
+            self._last_batch = self.last_committed()
+            self._producer = producer
+        return self._producer
+
+    def _commit(self, producer: Producer, rows: list[Message], batch_id: int) -> None:
+        producer.begin_transaction()
+        lost = _produce(producer, self.topic, rows)
+        if lost:
+            raise KafkaException(KafkaError(KafkaError._FAIL, f"{lost} rows were not taken"))
+        failpoint("deliver-open")
+        batch = {"batch_id": batch_id, "rows": len(rows), "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
+        producer.produce(BATCHES, key=self.transactional_id, value=json.dumps(batch))
+        producer.commit_transaction(TIMEOUT_SECONDS)
+
+    def _describe(self, error: KafkaException, batch_id: int) -> Exception:
+        if error.args[0].code() in _FENCED:
+            return Fenced(
+                f"{self.name}: another process delivers for it now (transactional id {self.transactional_id}), and this one "
+                f"did not send batch {batch_id}. Stop one of the two."
+            )
+        return DeliveryFailed(f"{self.name}: batch {batch_id} was not committed to {self.topic}: {error}")
+
+
+def _open_producer(settings: "Settings", more: Mapping[str, Any] | None = None) -> Producer:
+    own = {"acks": "all", "enable.idempotence": True, "message.timeout.ms": int(TIMEOUT_SECONDS * 1000), "log_level": 0}
+    return Producer(confluent_config(settings) | own | dict(more or {}))
+
+
+def _produce(producer: Producer, topic: str, rows: list[Message]) -> int:
+    """Send the rows and wait; return how many were not acknowledged."""
+    errors: list[KafkaError] = []
+
+    def collect_error(error: KafkaError | None, _message: object) -> None:
+        if error is not None:
+            errors.append(error)
+
+    for row in rows:
+        headers: list[tuple[str, str | bytes | None]] = [(IDEMPOTENCY_KEY, row.id)]
+        while True:
+            try:
+                producer.produce(topic, key=row.key, value=row.value, headers=headers, on_delivery=collect_error)
+                break
+            except BufferError:
+                # The producer's queue is full: wait until some records are acknowledged.
+                producer.poll(1)
+    return producer.flush(TIMEOUT_SECONDS) + len(errors)
