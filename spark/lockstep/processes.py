@@ -1,4 +1,4 @@
-"""Which process ends with which: the ways in which the operating system can tell a process that its parent has ended."""
+"""Processes that end with their parent, and processes that have lost it."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ import psutil
 # From <linux/prctl.h>.
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-# A process that has lost its parent holds locks and connections that its successor waits for, so this is short.
+# A process that outlives its parent holds locks and connections that the next one waits for, so this is short.
 _LOOK_SECONDS = 0.5
 
 
@@ -28,7 +28,7 @@ def end_with_parent() -> None:
     def watch() -> None:
         while os.getppid() == parent:
             never.wait(_LOOK_SECONDS)
-        # Not `sys.exit`: it would only end this thread, and the main thread may be waiting for a server that is gone.
+        # Not `sys.exit`: it would end this thread only, and the main thread may wait for a server that is gone.
         os._exit(1)
 
     threading.Thread(target=watch, name="end-with-parent", daemon=True).start()

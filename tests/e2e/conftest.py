@@ -68,12 +68,13 @@ def reset(stack: Stack) -> None:
 
 def members(session: int) -> list[psutil.Process]:
     """The processes of a session: all of a stack's are in its supervisor's, but for those of PostgreSQL."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
-        with suppress(ProcessLookupError):
-            if os.getsid(process.pid) == session:
-                found.append(process)
-    return found
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            # A zombie has ended: the supervisor's own parent is a child of this process, which has not read its exit code.
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                processes.append(process)
+    return processes
 
 
 def kill_each(stack: Stack, killed: dict[str, int]) -> None:

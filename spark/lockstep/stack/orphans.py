@@ -22,21 +22,27 @@ class Orphans:
         processes.adopt_orphans()
 
     def kill(self) -> list[int]:
-        """Kill every orphan and all that it has started; returns their pids, and an empty list when none is left.
+        """Kill every orphan and all that it has started. Returns their pids: an empty list when none is left.
 
-        An orphan is a child of supervisord that supervisord has not started. This asks for no more than the parent's pid of each
-        process, which everybody may read. An orphan may have a session, a process group and a title of its own, and may have
-        closed its ``/proc`` files to its own user, as Airflow's workers do.
+        An orphan is a child of supervisord that supervisord has not started. Every user may read who the parent of a process is.
+        An orphan may have a session, a process group and a title of its own, and may have closed its ``/proc`` files to its own
+        user, as Airflow's workers do.
         """
         services = self._supervisord.options.pidhistory
-        killed = []
-        for orphan in [child for child in psutil.Process().children() if child.pid not in services]:
+        orphans = [child for child in psutil.Process().children() if child.pid not in services]
+        killed = [process for orphan in orphans for process in _with_descendants(orphan)]
+        for process in killed:
             with suppress(psutil.Error):  # it has ended in the meantime
-                if orphan.status() != psutil.STATUS_ZOMBIE:
-                    for process in [*orphan.children(recursive=True), orphan]:
-                        process.kill()
-                        killed.append(process.pid)
-        return killed
+                process.kill()
+        return [process.pid for process in killed]
+
+
+def _with_descendants(orphan: psutil.Process) -> list[psutil.Process]:
+    """None when the orphan has ended, and only waits for supervisord to read its exit code."""
+    with suppress(psutil.NoSuchProcess):
+        if orphan.status() != psutil.STATUS_ZOMBIE:
+            return [*orphan.children(recursive=True), orphan]
+    return []
 
 
 def interface(supervisord: Any) -> Orphans:

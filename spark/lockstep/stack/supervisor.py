@@ -24,10 +24,10 @@ from lockstep.stack.services import Service, inherited, log_file, run_dir
 
 # The kernel allows 107 characters for the path of a Unix socket, and supervisord first binds under a name with a suffix.
 _LONGEST_SOCKET = 90
-# A killed process is gone in milliseconds, but for one that waits for its disk; the stack goes on without that one's end.
+# A killed process ends in milliseconds, except one that waits for a disk. The stack does not wait longer for that one.
 _KILL_SECONDS = 10
 _NEVER = datetime.min.replace(tzinfo=UTC)
-# What a call gets when no supervisor runs, or when it ends during the call.
+# The errors of a call when no supervisor runs, or when it ends during the call.
 _NOT_RUNNING = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError)
 
 
@@ -59,7 +59,7 @@ class Supervisor:
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """The address of the supervisor's socket."""
         return f"unix://{self.socket}"
 
     def ensure(self, services: list[Service]) -> None:
