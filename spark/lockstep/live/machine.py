@@ -1,4 +1,4 @@
-"""A keyed view's machines inside Spark: state and waiting events in the state store, timers on the log's own time."""
+"""Run a keyed view's state machines inside Spark: state and waiting events are in the state store, timers are in event time."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from lockstep.definition import states
-from lockstep.definition.events import event
+from lockstep.definition.events import event as to_event
 from lockstep.definition.keyed import Event, Keyed, advance
 
 if TYPE_CHECKING:
@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = ("_time", "_id", "_stream", "_change", "_data")
+_TIME, _CHANGE = _COLUMNS.index("_time"), _COLUMNS.index("_change")
 NEW: dict[str, Any] = {"state": None, "revision": 0, "seen": {}}
 
 
 class Machine(StatefulProcessor):
-    """Holds each event back until the watermark, which is the log's own time, says that nothing on time can precede it.
+    """Process a key's events in the order of their times, and its tables' changes as they come.
 
-    Changes of a table are taken as they come, unless a newer one of the same row was taken before.
+    An event waits until the watermark says that no earlier event can still be on time. A change of a table is processed at
+    once, unless a newer change of the same row was processed before.
 
-    Kept per key: ``pending``, the events that wait; ``machine``, a JSON object of the view's ``state``, the ``revision`` of its
-    last row, and the last change ``seen`` of each row of a table.
+    State per key: ``pending`` has the events that wait. ``machine`` is a JSON object with the view's ``state``, the ``revision``
+    of its last row, and ``seen``: the newest change of each row of a table.
     """
 
     def __init__(self, view: Keyed) -> None:
@@ -34,15 +36,15 @@ class Machine(StatefulProcessor):
     def init(self, handle: "StatefulProcessorHandle") -> None:
         self.handle = handle
         self.pending = handle.getListState("pending", "event STRING")
-        self.kept = handle.getValueState("machine", "machine STRING")
+        self.machine = handle.getValueState("machine", "machine STRING")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: "TimerValues") -> Iterator[Row]:  # noqa: ARG002
-        found = [tuple(row[name] for name in _COLUMNS) for row in rows]
-        waiting = [one for one in found if not one[3]]
-        changes = [_event(one) for one in found if one[3]]
-        if waiting:
-            self.pending.appendList([(states.dumps(one),) for one in waiting])
-            self._wake(_EPOCH + timedelta(microseconds=min(one[0] for one in waiting)))
+        inputs = [tuple(row[name] for name in _COLUMNS) for row in rows]
+        events = [columns for columns in inputs if not columns[_CHANGE]]
+        changes = [_event(columns) for columns in inputs if columns[_CHANGE]]
+        if events:
+            self.pending.appendList([(states.dumps(columns),) for columns in events])
+            self._register_timer(_EPOCH + timedelta(microseconds=min(columns[_TIME] for columns in events)))
         if changes:
             yield from self._run(sorted(changes, key=lambda e: e.id), None)
 
@@ -57,50 +59,51 @@ class Machine(StatefulProcessor):
         due = sorted({(e.time, e.stream, e.id): e for e in waiting if e.time < until}.values())
         later = [e for e in waiting if e.time >= until]
         if due:
-            self.pending.put([(states.dumps(_row(e)),) for e in later]) if later else self.pending.clear()
+            self.pending.put([(states.dumps(_columns(e)),) for e in later]) if later else self.pending.clear()
         if later:
-            self._wake(min(e.time for e in later))
+            self._register_timer(min(e.time for e in later))
         yield from self._run(due, until)
 
     def close(self) -> None:
-        """Nothing is held beyond the state store."""
+        """There is nothing to close: all state is in the state store."""
 
-    def _run(self, found: list[Event], until: datetime | None) -> Iterator[Row]:
-        kept = self.kept.get()
-        held = states.loads(kept[0]) if kept else NEW | {"seen": {}}
-        state, rows = advance(self.view, held["state"], _unseen(held["seen"], found), until)
-        held |= {"state": state, "revision": held["revision"] + len(rows)}
-        if state is None and not held["seen"] and not self.view.upserts:
-            self.kept.clear()
+    def _run(self, events: list[Event], until: datetime | None) -> Iterator[Row]:
+        stored = self.machine.get()
+        machine = states.loads(stored[0]) if stored else NEW | {"seen": {}}
+        state, rows = advance(self.view, machine["state"], _newer(machine["seen"], events), until)
+        machine |= {"state": state, "revision": machine["revision"] + len(rows)}
+        if state is None and not machine["seen"] and not self.view.upserts:
+            self.machine.clear()
         else:
-            self.kept.update((states.dumps(held),))
+            self.machine.update((states.dumps(machine),))
         timer = self.view.timer(state) if state is not None else None
         if timer:
-            self._wake(timer)
-        first = held["revision"] - len(rows) + 1
+            self._register_timer(timer)
+        first = machine["revision"] - len(rows) + 1
         for revision, row in enumerate(rows, first):
             yield Row(**{"at": row["at"], **{n: row.get(n) for n in self.view.columns}, "_revision": revision})
 
-    def _wake(self, instant: datetime) -> None:
-        """Ask to be called once nothing on time can precede what comes after the instant."""
+    def _register_timer(self, instant: datetime) -> None:
+        """Ask Spark for a call when no event up to the instant can still be on time."""
         due = (instant + self.view.limit - _EPOCH) // timedelta(milliseconds=1)
         self.handle.registerTimer(due + 1)
 
 
-def _unseen(seen: dict[str, str], found: list[Event]) -> Iterator[Event]:
-    for one in found:
-        if one.is_change:
-            order, _, row = one.id.partition("|")
-            if order <= seen.get(f"{one.stream}|{row}", ""):
+def _newer(seen: dict[str, str], events: list[Event]) -> Iterator[Event]:
+    """Leave out changes that are not newer than the newest ``seen`` change of their row, and write the others into ``seen``."""
+    for event in events:
+        if event.is_change:
+            order, _, row = event.id.partition("|")
+            if order <= seen.get(f"{event.stream}|{row}", ""):
                 continue
-            seen[f"{one.stream}|{row}"] = order
-        yield one
+            seen[f"{event.stream}|{row}"] = order
+        yield event
 
 
 def _event(columns: "tuple[Any, ...] | list[Any]") -> Event:
-    return event(dict(zip(_COLUMNS, columns, strict=True)))
+    return to_event(dict(zip(_COLUMNS, columns, strict=True)))
 
 
-def _row(one: Event) -> tuple[Any, ...]:
-    micros = (one.time - _EPOCH) // timedelta(microseconds=1)
-    return (micros, one.id, one.stream, one.is_change, states.dumps(one.data))
+def _columns(waiting: Event) -> tuple[Any, ...]:
+    micros = (waiting.time - _EPOCH) // timedelta(microseconds=1)
+    return (micros, waiting.id, waiting.stream, waiting.is_change, states.dumps(waiting.data))

@@ -14,7 +14,14 @@ from lockstep.definition import View
 from lockstep.definition.columns import ddl
 from lockstep.definition.tables import gold_of, live_of
 from lockstep.definition.view import BEGINNING
-from lockstep.live.frontier import LiveSnapshot, batch_final, live_final, live_place, live_position, live_within
+from lockstep.live.frontier import (
+    LiveSnapshot,
+    batch_final,
+    checkpoint_location,
+    live_final,
+    live_position,
+    live_within,
+)
 from lockstep.reconcile import causes, notify
 from lockstep.reconcile.attribute import Case, attribute, describe
 from lockstep.reconcile.causes import Difference
@@ -106,7 +113,7 @@ def _comparison_input(spark: "SparkSession", settings: "Settings", view: View) -
         batch = lake.read(spark, settings, gold_of(view), max(newest.version, done.version))
         return ComparisonInput(max(seen.at, datetime.fromtimestamp(newest.timestamp / 1000, UTC)), live, batch, done, seen)
     # Positions first, rows later: what arrives in between cannot touch a window that is closed at these positions.
-    place = live_place(settings, view)
+    place = checkpoint_location(settings, view)
     position = {topic: live_position(place, topic) for topic in (CONTRACTS[s].topic for s in view.streams)}
     passed = [live_final(settings, view), batch_final(settings, view)]
     known = [time for time in passed if time is not None]

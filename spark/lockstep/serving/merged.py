@@ -24,7 +24,7 @@ from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.definition.view import BEGINNING, END, literal
-from lockstep.live.frontier import final_at, live_place, live_position, live_within
+from lockstep.live.frontier import checkpoint_location, final_at, live_position, live_within
 from lockstep.quality import outcomes
 from lockstep.serving.manifest import published
 
@@ -146,7 +146,7 @@ def _upserted(settings: "Settings", view: View, gold: str, live: str | None, don
 
 def _ahead_since(settings: "Settings", view: View, done: "Entry") -> datetime:
     """The instant (UTC) from which on live's rows know more of the log than gold; never, while live is behind."""
-    place = live_place(settings, view)
+    place = checkpoint_location(settings, view)
     for topic in (CONTRACTS[stream].topic for stream in view.streams):
         position = live_position(place, topic)
         if any(position.get(r.partition, 0) < r.end for r in done.ranges if r.topic == topic):
