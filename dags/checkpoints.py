@@ -1,7 +1,8 @@
-"""**The checkpoints of the live queries.** Fill in the form: *list*, *verify*, *inspect* and *compatible* only look; *savepoint*,
-*restore*, *reset* and *fork* change where a query goes on. The live service takes a new generation up by itself.
+"""**The checkpoints of the live queries.** Fill in the form: *list*, *verify*, *inspect* and *compatible* only look. *savepoint*
+copies. *restore*, *reset* and *fork* start a new generation of a query, and the live service switches the query to it.
 
-`lockstep checkpoints` has the same words. What each does, and what to do when one is broken: `docs/operations/checkpoints.md`.
+`lockstep checkpoints` has the same actions. `docs/operations/checkpoints.md` says what each does, and what to do with a broken
+checkpoint.
 """
 
 import logging
@@ -12,29 +13,19 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from lockstep.checkpoints.fields import DESCRIPTIONS, LONGEST_TEXT, RESET_TO, SAVEPOINT_NAME, Action
 from lockstep.orchestration import LIVE_POOL, defaults
 from lockstep.project import module_names
 
 # The names of their modules: to import the views themselves would import Spark.
 VIEWS = module_names("views")
-ACTIONS = {
-    "list": "where each query is",
-    "verify": "is every file whole?",
-    "inspect": "the state of one query",
-    "compatible": "can the queries of this code resume?",
-    "savepoint": "copy where one query is",
-    "restore": "go on from a savepoint",
-    "reset": "compute one query again",
-    "fork": "a changed view goes on from here",
-}
-PLAIN = r"^[A-Za-z0-9_ .,:'()+#@/-]{0,200}$"
 
 FORM = {
     "action": Param(
-        "list",
+        Action.LIST.value,
         type="string",
-        enum=list(ACTIONS),
-        values_display={action: f"{action}: {what}" for action, what in ACTIONS.items()},
+        enum=[action.value for action in Action],
+        values_display={action.value: f"{action}: {description}" for action, description in DESCRIPTIONS.items()},
         title="Action",
     ),
     "query": Param(
@@ -47,23 +38,23 @@ FORM = {
     "name": Param(
         None,
         type=["null", "string"],
-        pattern="^([a-z0-9][a-z0-9_-]{0,62})?$",
+        pattern=f"^({SAVEPOINT_NAME})?$",
         title="Name",
         description="Of the savepoint to take or restore; for fork, the changed view",
     ),
     "to": Param(
         None,
         type=["null", "string"],
-        pattern=r"^[A-Za-z0-9_.:,=+-]{0,2000}$",
+        pattern=f"^({RESET_TO})?$",
         title="To",
         description="For reset: earliest, a time such as 2026-11-20T10:00:00Z, or offsets such as 0=120,1=88,2=93",
     ),
-    "why": Param(
+    "reason": Param(
         None,
         type=["null", "string"],
-        pattern=PLAIN,
-        title="Why",
-        description="For the record; needed for savepoint, restore, reset and fork",
+        maxLength=LONGEST_TEXT,
+        title="Reason",
+        description="For the record, any text; needed for restore, reset and fork",
     ),
 }
 log = logging.getLogger(__name__)
@@ -83,21 +74,22 @@ log = logging.getLogger(__name__)
 def checkpoints():
     @task
     def carry_out(run_id: str, params: Mapping[str, Any], dag_run: Any = None) -> list[str]:
-        from lockstep.checkpoints import form
+        from lockstep.checkpoints import actions, form
         from lockstep.errors import LockstepError
         from lockstep.settings import load
 
         by = getattr(dag_run, "triggering_user_name", None) or "airflow"
         try:
-            lines = form.carry_out(load(), form.request({**params, "by": by}), run_id)
+            outcomes = actions.carry_out(load(), form.request({**params, "by": by}), run_id)
         except LockstepError as refusal:
-            # What is refused would be refused again, so it is not tried again.
+            # The same request would be refused again, so the task is not retried.
             raise AirflowFailException(str(refusal)) from None
-        for line in "\n".join(lines).splitlines():
+        texts = [str(outcome) for outcome in outcomes]
+        for line in "\n".join(texts).splitlines():
             log.info("%s", line)
-        if any(line.startswith(("BROKEN", "INCOMPATIBLE")) for line in lines):
-            raise AirflowFailException("\n".join(lines))
-        return lines
+        if any(actions.keeps_query_from_starting(outcome) for outcome in outcomes):
+            raise AirflowFailException("\n".join(texts))
+        return texts
 
     carry_out()
 

@@ -1,7 +1,7 @@
-"""The live service: keeps one query per view running on the Spark server. Run as ``python -m lockstep.service``.
+"""The live service: keep one query per view running on the Spark server. Run as ``python -m lockstep.service``.
 
-The queries live in the server. When this process is killed they go on, and the next one finds them by its fixed session;
-when the server is killed this process ends too, and its supervisor starts it again once the server is back.
+The queries run in the server. If this process is killed, they continue, and the next process finds each one in its fixed
+session. If the server is killed, this process ends too, and its supervisor starts it again when the server is back.
 """
 
 import itertools
@@ -23,8 +23,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from lockstep import heartbeat, settings
 from lockstep.catalog import connect
 from lockstep.checkpoints import inspection, journal
-from lockstep.checkpoints.begin import begin
 from lockstep.checkpoints.journal import FileDigest
+from lockstep.checkpoints.prepare import prepare_start
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
@@ -43,13 +43,17 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 log = logging.getLogger("lockstep.live")
+# How often the queries and their generations are looked at: as soon as an operator expects to see what a reset does.
 POLL_SECONDS = 2
+# The pause before a failed query's next try doubles up to this. A query runs again soon after the cause of its failure is gone.
 LONGEST_PAUSE_SECONDS = 30.0
+# Each publication is a commit to a Delta table, and lists all files of the checkpoints. The files of the last seconds, which the
+# journal does not have yet, are still verified by their checksums.
 PUBLISH_SECONDS = 20.0
 
 
 def session_of(config: "Settings", view: View) -> str:
-    """The fixed session of a view's query: a MERGE takes its transaction id from the session, so each query has its own."""
+    """The id of the session of a view's query. A MERGE takes its transaction id from the session, so each query has its own."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{config.lake}#live/{view.name}"))
 
 
@@ -57,29 +61,37 @@ def adopt_or_start(spark: "SparkSession", config: "Settings", view: View) -> "St
     """The view's query: the one that still runs in its session, or a new one from the checkpoint of its generation.
 
     Raises:
-        LockstepError: it may not start, and why.
+        LockstepError: the query may not start; the message says why.
     """
     generation = generations.get(config, view.name)
     for running in spark.streams.active:
         if running.name == view.name:
             if running.id == Checkpoint(generation.location(config)).id():
-                log.info("%s: still running, goes on", view.name)
+                log.info("%s: the query still runs and continues", view.name)
                 return running
-            log.info("%s: of an earlier generation, is stopped", view.name)
+            log.info("%s: the query that runs is of an earlier generation, so it is stopped", view.name)
             running.stop()
-    log.info("%s: starting from its checkpoint of generation %d", view.name, generation.number)
+    log.info("%s: starting from the checkpoint of generation %d", view.name, generation.number)
     return start(spark, config, view)
 
 
 def start(spark: "SparkSession", config: "Settings", view: View) -> "StreamingQuery":
-    """Start the view's query, if it may start: see :func:`lockstep.checkpoints.begin.begin`."""
-    generation = begin(spark, config, view)
+    """Start the view's query, if it may start: see :func:`lockstep.checkpoints.prepare.prepare_start`."""
+    generation = prepare_start(spark, config, view)
     return query.start(spark, config, view, generation)
 
 
 @dataclass
 class QueryHandle:
-    """One view's query, and how often in a row it has failed; it is tried again after ever longer pauses."""
+    """One view's query. A query that fails is started again, after a pause that grows with each failure in a row.
+
+    Args:
+        failures: how often in a row the query has failed.
+        retry_at: when it may be started again (monotonic clock).
+        error: why it failed the last time.
+        journal: the digests of its checkpoint's files, by path; None before they were read.
+        state_rows: the last count of its state's rows.
+    """
 
     view: View
     spark: "SparkSession"
@@ -91,18 +103,18 @@ class QueryHandle:
     journal: Mapping[str, FileDigest] | None = None
     state_rows: int | None = None
 
-    def look(self, config: "Settings", now: float, generation: Generation) -> None:
-        """Start the query when it does not run and its time has come; tell why it stopped; follow it to a new generation.
+    def supervise(self, config: "Settings", now: float, generation: Generation) -> None:
+        """Start the query if it does not run and its pause is over. Log why it stopped. Switch it to a new generation.
 
-        An error that does not come from the query, such as a server that is gone, is raised.
+        An error that is not the query's own, such as a lost server, is raised.
         """
         if self.running is not None and self.running.isActive:
             if generation == self.generation:
-                # A batch that fails again and again must not look like a start that went well.
+                # A start alone proves nothing: the failures are forgotten only after a batch.
                 if self.failures and self.running.lastProgress is not None:
                     self.failures, self.error = 0, None
                 return
-            log.info("%s: generation %d begins: %s", self.view.name, generation.number, generation.why)
+            log.info("%s: generation %d begins: %s", self.view.name, generation.number, generation.reason)
             self.running.stop()
             self.running, self.retry_at = None, now
         if self.running is not None:
@@ -119,83 +131,84 @@ class QueryHandle:
         try:
             self.running = adopt_or_start(self.spark, config, self.view)
         except (LockstepError, AnalysisException) as error:
-            # What is wrong with this query is no reason to stop the others.
+            # A problem of this query is no reason to stop the others.
             self._failed(error, now)
 
-    def witness(self, config: "Settings") -> None:
-        """Write the checkpoint's new files into its journal."""
+    def update_journal(self, config: "Settings") -> None:
+        """Add the checkpoint's new files to its journal."""
         if self.running is not None and self.generation is not None:
-            seen = journal.known(config, self.generation) if self.journal is None else self.journal
-            self.journal = journal.update(config, self.generation, seen)
+            known = journal.digests(config, self.generation) if self.journal is None else self.journal
+            self.journal = journal.update(config, self.generation, known)
 
     def count_state(self, spark: "SparkSession", config: "Settings") -> None:
-        """Count the rows of the query's state, which its micro-batches do not track because that costs them time."""
+        """Count the rows of the query's state. The micro-batches do not count them, because that would take them time."""
         try:
-            found = inspection.stores(spark, config, self.view)
+            stores = inspection.state_stores(spark, config, self.view)
         except (LockstepError, PySparkException) as error:
-            # Nothing yet, or Spark has removed an old file meanwhile.
+            # There is no state yet, or Spark has removed an old file meanwhile.
             log.info("%s: its state was not counted: %s", self.view.name, str(error).partition("\n")[0])
             return
-        self.state_rows = sum(store.rows for store in found)
+        self.state_rows = sum(store.rows for store in stores)
 
     def progress(self) -> Progress:
-        """What the query says of itself."""
-        said = self.running.lastProgress if self.running is not None else None
+        """The query's progress, as Spark reports it."""
+        report = self.running.lastProgress if self.running is not None else None
         number = self.generation.number if self.generation else 1
-        found = json.loads(said.json) if said else None
-        return parse(self.view.name, number, found, self.failures, self.error, self.state_rows)
+        last_progress = json.loads(report.json) if report else None
+        return parse(self.view.name, number, last_progress, self.failures, self.error, self.state_rows)
 
     def _failed(self, reason: object, now: float) -> None:
         pause = min(2.0**self.failures, LONGEST_PAUSE_SECONDS)
         self.failures, self.retry_at = self.failures + 1, now + pause
         self.error = str(reason).partition("\n")[0]
-        log.error("%s: %s; next try in %.0f s", self.view.name, self.error, pause)
+        log.error("%s: %s; the next try is in %.0f s", self.view.name, self.error, pause)
 
 
 def run(config: "Settings", stopping: threading.Event, publish_seconds: float = PUBLISH_SECONDS) -> None:
-    """Keep every view's query running until told to stop; one that fails does not touch the others.
+    """Keep every view's query running until ``stopping`` is set. A query that fails does not affect the others.
 
     Args:
         publish_seconds: how often the queries' progress and the journals of their checkpoints are written.
     """
     with ExitStack() as stack:
-        kept = [
+        handles = [
             QueryHandle(view, stack.enter_context(connect(config, "live", session_of(config, view))))
             for view in chosen(config.views)
         ]
         own = stack.enter_context(connect(config, "live"))
         heartbeat.report(config)
-        # One of them each time: it takes about a second.
-        turns = itertools.cycle(kept)
+        # A count takes about a second, so only one query is counted at each publication.
+        turns = itertools.cycle(handles)
         publish_at = time.monotonic() + publish_seconds
         while not stopping.is_set():
             try:
-                _round(own, config, kept)
-                if kept and time.monotonic() >= publish_at:
-                    for one in kept:
-                        one.witness(config)
-                    for one in itertools.islice(turns, 1):
-                        one.count_state(own, config)
-                    publish(own, config, [one.progress() for one in kept])
+                _supervise_all(own, config, handles)
+                if handles and time.monotonic() >= publish_at:
+                    for handle in handles:
+                        handle.update_journal(config)
+                    for handle in itertools.islice(turns, 1):
+                        handle.count_state(own, config)
+                    publish(own, config, [handle.progress() for handle in handles])
                     send_waiting(config)
                     publish_at = time.monotonic() + publish_seconds
             except psycopg2.OperationalError as error:
-                log.error("the control database does not answer, the queries go on as they are: %s", error)
+                log.error("the control database does not answer; the queries continue as they are: %s", error)
             stopping.wait(POLL_SECONDS)
-        for one in kept:
-            if one.running is not None:
-                one.running.stop()
-                one.witness(config)
+        for handle in handles:
+            if handle.running is not None:
+                handle.running.stop()
+                handle.update_journal(config)
 
 
-def _round(spark: "SparkSession", config: "Settings", kept: list[QueryHandle]) -> None:
-    if not kept:
+def _supervise_all(spark: "SparkSession", config: "Settings", handles: list[QueryHandle]) -> None:
+    if not handles:
         # A project without views: nothing else asks whether the server still answers.
         spark.sql("SELECT 1").collect()
         heartbeat.report(config)
     current = generations.all_current(config)
-    for one in kept:
-        one.look(config, time.monotonic(), current.get(one.view.name, Generation(one.view.name)))
+    for handle in handles:
+        generation = current.get(handle.view.name, Generation(handle.view.name))
+        handle.supervise(config, time.monotonic(), generation)
         heartbeat.report(config)
 
 

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tests.browser.forms import Form, ended, show
 
-from lockstep.checkpoints import savepoints
+from lockstep.checkpoints.savepoints import list_savepoints
 from lockstep.live import generations, progress
 
 VIEW = "page_views_per_minute"
@@ -34,7 +34,7 @@ def asked(page, settings, action: str, **fields: str) -> Form:
     form = Form(page, settings, "checkpoints")
     form.choose("Action", action)
     form.choose("Query", VIEW)
-    for label, text in {"Why": "tried in a browser", **fields}.items():
+    for label, text in {"Reason": "tried in a browser", **fields}.items():
         form.write(label, text)
     return form
 
@@ -45,7 +45,7 @@ def test_a_savepoint_is_taken_and_restored(page, settings, pictures):
     page.screenshot(path=pictures / "checkpoints-savepoint.png")
     carried_out(page, settings, form)
     expect(page.get_by_text("files saved").first).to_be_visible()
-    assert name in [saved.name for saved in savepoints.saved(settings, VIEW)]
+    assert name in [saved.name for saved in list_savepoints(settings, VIEW)]
 
     before = generations.get(settings, VIEW).number
     carried_out(page, settings, asked(page, settings, "restore", Name=name))

@@ -1,1 +1,1 @@
-"""The checkpoints of the live queries: list, verify, save, restore, reset, fork, and say what can be resumed."""
+"""The checkpoints of the live queries: list, verify, inspect, save, restore, reset and fork them."""

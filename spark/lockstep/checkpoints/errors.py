@@ -1,15 +1,15 @@
-"""The refusals of the checkpoints."""
+"""The errors of the checkpoints."""
 
 from lockstep.errors import LockstepError
 
 
-class Refused(LockstepError):
-    """What was asked for cannot be done; nothing was touched."""
+class ActionRefused(LockstepError):
+    """The action cannot be carried out. Nothing was changed."""
 
 
 class CheckpointBroken(LockstepError):
-    """A file of a checkpoint is missing, cut short, holed or changed, and cannot be put back."""
+    """A file of a checkpoint is missing, cut short or changed, and cannot be restored from the journal."""
 
 
 class CheckpointIncompatible(LockstepError):
-    """The query has changed in a way that its checkpoint cannot follow."""
+    """The query has changed so that it cannot continue from its checkpoint."""

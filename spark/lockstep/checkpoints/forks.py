@@ -1,58 +1,100 @@
-"""Go on from a savepoint: the same query again (restore), or a changed one beside it (fork)."""
+"""Continue from a savepoint: restore the same query, or fork a changed view beside it."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lockstep.checkpoints import compatible, savepoints
-from lockstep.checkpoints.errors import CheckpointIncompatible, Refused
+from lockstep.checkpoints import compatible
+from lockstep.checkpoints.errors import ActionRefused, CheckpointIncompatible
+from lockstep.checkpoints.savepoints import load_savepoint
+from lockstep.checkpoints.take_savepoint import take_savepoint
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lockstep.checkpoints.savepoints import Savepoint
     from lockstep.definition import View
     from lockstep.settings import Settings
 
 
-def restore(settings: "Settings", view: "View", name: str, why: str, by: str, run_id: str | None = None) -> int:
-    """Let the query's next generation go on from a savepoint, with the table as it was then; return its number.
+@dataclass(frozen=True)
+class Restore:
+    """A query's new generation that continues from a savepoint of the query."""
 
-    What has arrived since is read again, so nothing is lost and nothing counted twice.
+    query: str
+    generation: int
+    savepoint: str
+
+    def __str__(self) -> str:
+        return f"{self.query}: generation {self.generation} begins, from savepoint {self.savepoint}."
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A generation of a changed view's query that continues after a batch of the original query."""
+
+    query: str
+    generation: int
+    origin: str
+    batch: int
+
+    def __str__(self) -> str:
+        return f"{self.query}: generation {self.generation} begins beside {self.origin}, after its batch {self.batch}."
+
+
+def restore(settings: "Settings", view: "View", name: str, reason: str, by: str, run_id: str | None = None) -> Restore:
+    """Create the query's next generation from a savepoint, with the table as it was when the savepoint was taken.
+
+    The query reads again what has arrived since, so nothing is lost and nothing is counted twice.
 
     Raises:
-        Refused, CheckpointBroken: there is no such savepoint, or it is not whole.
+        ActionRefused, CheckpointBroken: there is no such savepoint, or it is not whole.
     """
-    saved = savepoints.load(settings, f"{view.name}/{name}")
-    since, reference = saved.since_time, saved.reference
-    return generations.advance(settings, view.name, why, by, since=since, savepoint=reference, run_id=run_id)
+    savepoint = load_savepoint(settings, f"{view.name}/{name}")
+    return Restore(view.name, _continue_from(settings, view, savepoint, reason, by, run_id), name)
 
 
 def fork(
-    spark: "SparkSession", settings: "Settings", old: "View", new: "View", why: str, by: str, run_id: str | None = None
-) -> str:
-    """Let another view's query go on from where this one is, with a copy of its checkpoint and of its table.
+    spark: "SparkSession",
+    settings: "Settings",
+    original: "View",
+    changed: "View",
+    reason: str,
+    by: str,
+    run_id: str | None = None,
+) -> Fork:
+    """Create a generation of the changed view's query, with a copy of the original query's checkpoint and table.
 
     Raises:
-        Refused: it is the same query, or the other has begun already and has not been reset.
-        CheckpointIncompatible: the other cannot resume from this checkpoint.
+        ActionRefused: both are the same query, or the changed view's query has started already.
+        CheckpointIncompatible: the changed view cannot continue from this checkpoint.
     """
-    if old.name == new.name:
-        raise Refused(f"{old.name} cannot be forked into itself: give the changed view a name of its own.")
-    target = generations.get(settings, new.name)
-    if Checkpoint(target.location(settings)).last() is not None:
-        raise Refused(
-            f"{new.name} has begun already (generation {target.number}), so it cannot begin where {old.name} is. Give the "
-            "changed view another name."
+    if original.name == changed.name:
+        raise ActionRefused(f"{original.name} cannot be forked into itself: give the changed view a name of its own.")
+    target = generations.get(settings, changed.name)
+    if Checkpoint(target.location(settings)).last_batch() is not None:
+        raise ActionRefused(
+            f"{changed.name} has started already (generation {target.number}), so it cannot continue from {original.name}. Give "
+            "the changed view another name."
         )
-    generation = generations.get(settings, old.name)
-    differences = compatible.differences(spark, settings, generation.location(settings), new, generation.table)
+    generation = generations.get(settings, original.name)
+    location = generation.location(settings)
+    differences = compatible.differences(spark, settings, location, changed, generation.table)
     if differences:
         raise CheckpointIncompatible(
-            f"{new.name} cannot go on from the checkpoint of {old.name}: {'; '.join(differences)}. Let it begin by itself."
+            f"{changed.name} cannot continue from the checkpoint of {original.name}: {'; '.join(differences)}. Start it "
+            "without a fork."
         )
-    name = f"fork-{new.name[:40]}-{datetime.now(UTC):%Y%m%dt%H%M%S}"
-    saved = savepoints.take(spark, settings, generation, name, by)
-    since, reference = saved.since_time, saved.reference
-    number = generations.advance(settings, new.name, why, by, since=since, savepoint=reference, run_id=run_id)
-    return f"{new.name}: generation {number} begins beside {old.name}, after its batch {saved.batch}."
+    name = f"fork-{changed.name[:40]}-{datetime.now(UTC):%Y%m%dt%H%M%S}"
+    savepoint = take_savepoint(spark, settings, generation, name, by, reason)
+    number = _continue_from(settings, changed, savepoint, reason, by, run_id)
+    return Fork(changed.name, number, original.name, savepoint.batch)
+
+
+def _continue_from(
+    settings: "Settings", view: "View", savepoint: "Savepoint", reason: str, by: str, run_id: str | None
+) -> int:
+    since, reference = savepoint.since_time, savepoint.reference
+    return generations.advance(settings, view.name, reason, by, since=since, savepoint=reference, run_id=run_id)

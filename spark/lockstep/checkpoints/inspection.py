@@ -1,4 +1,4 @@
-"""Look into a query's state, through Spark's own readers: which stores it has, and what they hold for which key."""
+"""Read a query's state with Spark's own readers: which state stores it has, and which values they have for which key."""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from lockstep.checkpoints.errors import Refused
+from lockstep.checkpoints.errors import ActionRefused
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
 
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from lockstep.definition import View
     from lockstep.settings import Settings
 
-# How Spark names what it keeps for itself; its reader takes such a name for a mistake, and has an option for timers.
-_OWN = "$"
+# The first character of the state variables that Spark keeps for itself. Its reader refuses such a name, and has
+# another option for timers.
+_INTERNAL = "$"
 
 
 @dataclass(frozen=True)
-class Store:
-    """One state store of a stateful operator.
+class StateStore:
+    """One state store of a stateful operator, or one variable of a store that has several.
 
     Args:
-        variable: of a state machine's state variable, or ``timers``; else empty.
-        rows: how many keys it holds after the last done batch.
+        variable: the state variable of a state machine, or ``timers``; empty for other operators.
+        rows: the number of keys after the last finished batch.
     """
 
     operator: int
@@ -38,67 +39,77 @@ class Store:
     rows: int
 
     def __str__(self) -> str:
-        place = f"{self.store}{'/' + self.variable if self.variable else ''}"
-        return f"operator {self.operator} {self.name}, {place}: {self.rows:,} rows in {self.partitions} partitions"
+        store = f"{self.store}{'/' + self.variable if self.variable else ''}"
+        return f"operator {self.operator} {self.name}, {store}: {self.rows:,} rows in {self.partitions} partitions"
 
 
-def stores(spark: "SparkSession", settings: "Settings", view: "View") -> list[Store]:
-    """The query's state stores, counted.
+def state_stores(spark: "SparkSession", settings: "Settings", view: "View") -> list[StateStore]:
+    """The query's state stores, with the number of their rows.
 
     Raises:
-        Refused: the query has no state yet.
+        ActionRefused: the query has no state yet.
     """
-    return [Store(*found, frame.count()) for found, frame in _frames(spark, _location(settings, view))]
+    return [
+        StateStore(
+            row["operatorId"],
+            row["operatorName"],
+            row["stateStoreName"],
+            variable,
+            row["numPartitions"],
+            frame.count(),
+        )
+        for row, variable, frame in _frames(spark, _location(settings, view))
+    ]
 
 
-def look(
-    spark: "SparkSession", settings: "Settings", view: "View", operator: int, where: str, limit: int
+def read_state(
+    spark: "SparkSession", settings: "Settings", view: "View", operator: int, contains: str, limit: int
 ) -> list[dict[str, Any]]:
     """Rows of an operator's state, as JSON objects with ``key`` and ``value`` (or what its kind of state has).
 
     Args:
-        where: a text that the key, as JSON, contains; empty: all.
-        limit: at most so many rows of each store.
+        contains: read only keys whose JSON contains this text; empty: all keys.
+        limit: read at most this many rows of each store.
 
     Raises:
-        Refused: there is no such operator, or no state yet.
+        ActionRefused: there is no such operator, or no state yet.
     """
-    found: list[dict[str, Any]] = []
-    frames = [one for one in _frames(spark, _location(settings, view)) if one[0][0] == operator]
+    frames = [entry for entry in _frames(spark, _location(settings, view)) if entry[0]["operatorId"] == operator]
     if not frames:
-        raise Refused(
+        raise ActionRefused(
             f"{view.name} has no stateful operator {operator}: `lockstep checkpoints inspect {view.name}` lists them."
         )
-    for (_, _, store, variable, _), frame in frames:
+    objects: list[dict[str, Any]] = []
+    for row, variable, frame in frames:
         columns = [name for name in frame.columns if name != "partition_id"]
         key = F.to_json(F.struct("key"))
-        rows = frame.where(F.contains(key, F.lit(where))) if where else frame
+        rows = frame.where(F.contains(key, F.lit(contains))) if contains else frame
         texts = rows.select(F.to_json(F.struct(*columns)).alias("row")).limit(limit).collect()
-        found += [{"store": variable or store} | json.loads(row["row"]) for row in texts]
-    return found
+        objects += [{"store": variable or row["stateStoreName"]} | json.loads(text["row"]) for text in texts]
+    return objects
 
 
 def _location(settings: "Settings", view: "View") -> str:
     location = generations.get(settings, view.name).location(settings)
-    if Checkpoint(location).last() is None:
-        raise Refused(f"{view.name} has no state yet: no batch of its query is done.")
+    if Checkpoint(location).last_batch() is None:
+        raise ActionRefused(f"{view.name} has no state yet: no batch of its query is done.")
     return location
 
 
-def _frames(spark: "SparkSession", location: str) -> "Iterator[tuple[tuple[int, str, str, str, int], DataFrame]]":
+def _frames(spark: "SparkSession", location: str) -> "Iterator[tuple[Any, str, DataFrame]]":
+    """A row of Spark's ``state-metadata``, a variable of its store, and the rows of that variable, for every store."""
     for row in spark.read.format("state-metadata").load(location).collect():
-        what = (row["operatorId"], row["operatorName"], row["stateStoreName"])
-        for variable, options in _variables(row).items():
-            yield (*what, variable, row["numPartitions"]), _read(spark, location, row, options)
+        for variable, options in _reader_options(row).items():
+            yield row, variable, _read(spark, location, row, options)
 
 
-def plain(spark: "SparkSession", location: str, row: Any) -> "DataFrame":
-    """The store that is meant by a row of Spark's ``state-metadata``, unless it is a machine's."""
-    return _read(spark, location, row, _variables(row)[""])
+def read_store(spark: "SparkSession", location: str, row: Any) -> "DataFrame":
+    """The rows of the store that a row of Spark's ``state-metadata`` names. It must not be a state machine's."""
+    return _read(spark, location, row, _reader_options(row)[""])
 
 
-def is_machines(row: Any) -> bool:
-    """Whether a row of Spark's ``state-metadata`` is of a state machine, which has a store for many variables."""
+def is_state_machine(row: Any) -> bool:
+    """Whether a row of Spark's ``state-metadata`` is of a state machine. Its one store has several variables."""
     return bool(row["operatorName"].startswith("transformWithState"))
 
 
@@ -106,10 +117,10 @@ def _read(spark: "SparkSession", location: str, row: Any, options: dict[str, str
     return spark.read.format("statestore").options(path=location, operatorId=row["operatorId"], **options).load()
 
 
-def _variables(row: Any) -> dict[str, dict[str, str]]:
-    """What a store keeps apart, by name (none unless it is a machine's), and the options of Spark's reader for it."""
-    if not is_machines(row):
+def _reader_options(row: Any) -> dict[str, dict[str, str]]:
+    """The options with which Spark reads a store, by variable; the variable is empty unless it is a state machine's store."""
+    if not is_state_machine(row):
         return {"": {} if row["stateStoreName"] == "default" else {"storeName": row["stateStoreName"]}}
-    kept = [variable["stateName"] for variable in json.loads(row["operatorProperties"])["stateVariables"]]
-    found = {name: {"stateVarName": name} for name in kept if not name.startswith(_OWN)}
-    return found if len(found) == len(kept) else found | {"timers": {"readRegisteredTimers": "true"}}
+    names = [variable["stateName"] for variable in json.loads(row["operatorProperties"])["stateVariables"]]
+    options = {name: {"stateVarName": name} for name in names if not name.startswith(_INTERNAL)}
+    return options if len(options) == len(names) else options | {"timers": {"readRegisteredTimers": "true"}}

@@ -1,45 +1,52 @@
-"""What each checkpoint's files were when they were new: sizes and SHA-256, in the control database, away from the lake.
+"""The journal: size and SHA-256 of every file of a checkpoint when it was new, in the control database, away from the lake.
 
-The live service writes it every few seconds. The small files that cannot be computed again (the logs, the ids, the schemas) are
-kept whole, so that they can be put back.
+The live service writes it every few seconds. It also keeps the content of the small files that cannot be computed again (the
+logs, the ids, the schemas), so that they can be restored.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from psycopg2.extras import execute_values
 
-from lockstep.checkpoints.checksums import fits
+from lockstep.checkpoints.checksums import matches_checksums
 from lockstep.control.database import control
-from lockstep.live.checkpoint import Checkpoint, number_of
+from lockstep.live.checkpoint import Checkpoint, batch_of
 
 if TYPE_CHECKING:
     from lockstep.live.generations import Generation
     from lockstep.settings import Settings
 
-_KEPT_WHOLE = 64 << 10
+# The files whose content is stored have a few kilobytes. The limit keeps an unexpectedly large one out of the database.
+_LARGEST_STORED_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
 class FileDigest:
-    """What a file was: bytes, SHA-256 (hex), and its content where it is kept."""
+    """A file when it was new.
+
+    Args:
+        size: in bytes.
+        sha256: of its content, hex.
+        content: None where the journal does not keep it.
+    """
 
     size: int
     sha256: str
-    body: bytes | None = None
+    content: bytes | None = None
 
     @classmethod
     def of(cls, path: str, content: bytes) -> "FileDigest":
-        """What a file is now."""
-        small = path.startswith(("offsets/", "commits/")) or (number_of(path) is None and "/SSTs/" not in path)
-        kept = content if small and len(content) <= _KEPT_WHOLE else None
-        return cls(len(content), hashlib.sha256(content).hexdigest(), kept)
+        """The digest of a file that has this content now."""
+        is_log_or_constant = path.startswith(("offsets/", "commits/")) or not _is_temporary(path)
+        stored = content if is_log_or_constant and len(content) <= _LARGEST_STORED_BYTES else None
+        return cls(len(content), hashlib.sha256(content).hexdigest(), stored)
 
 
-def known(settings: "Settings", generation: "Generation") -> dict[str, FileDigest]:
-    """What the journal has of a generation's checkpoint, by path."""
+def digests(settings: "Settings", generation: "Generation") -> dict[str, FileDigest]:
+    """The journal of a generation's checkpoint, by path."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT path, size, sha256, body FROM checkpoint_files WHERE query = %s AND generation = %s",
@@ -48,47 +55,51 @@ def known(settings: "Settings", generation: "Generation") -> dict[str, FileDiges
         return {path: FileDigest(size, sha256, body and bytes(body)) for path, size, sha256, body in cursor.fetchall()}
 
 
-def update(settings: "Settings", generation: "Generation", seen: Mapping[str, FileDigest]) -> dict[str, FileDigest]:
-    """Write down the files of done batches that are new since ``seen``, and forget those that Spark has removed since.
+def update(settings: "Settings", generation: "Generation", known: Mapping[str, FileDigest]) -> dict[str, FileDigest]:
+    """Add the files of finished batches that are new since ``known``, and forget files that Spark has removed since.
 
-    A file that does not fit its own checksum is not written down, so that a verification finds it.
+    A file that does not match its own checksum is not added, so that a verification finds it.
 
     Returns:
-        What the journal has now.
+        The journal of the generation's checkpoint, by path.
     """
     checkpoint = Checkpoint(generation.location(settings))
-    files, last = checkpoint.files(), checkpoint.last()
-    done = [path for path in files if last is not None and (number_of(path) or 0) <= last and not path.endswith(".crc")]
-    new = {}
-    for path in done:
-        if path not in seen:
-            content = checkpoint.read(path)
-            if fits(checkpoint, path, content):
-                new[path] = FileDigest.of(path, content)
-    oldest = min((number_of(path) or 0 for path in done if path.startswith("offsets/")), default=0)
-    gone = [
-        p
-        for p in seen
-        if p not in files and (number_of(p) is not None or "/SSTs/" in p) and (number_of(p) or 0) < oldest
+    files, last = checkpoint.files(), checkpoint.last_batch()
+    finished = [
+        path for path in files if last is not None and (batch_of(path) or 0) <= last and not path.endswith(".crc")
     ]
-    _write(settings, generation, new, gone)
-    return {path: one for path, one in (dict(seen) | new).items() if path not in set(gone)}
+    new = {}
+    for path in finished:
+        if path not in known:
+            content = checkpoint.read(path)
+            if matches_checksums(checkpoint, path, content):
+                new[path] = FileDigest.of(path, content)
+    oldest = min((batch_of(path) or 0 for path in finished if path.startswith("offsets/")), default=0)
+    removed = {path for path in known if path not in files and _is_temporary(path) and (batch_of(path) or 0) < oldest}
+    _write(settings, generation, new, removed)
+    return {path: digest for path, digest in {**known, **new}.items() if path not in removed}
+
+
+def _is_temporary(path: str) -> bool:
+    """Whether Spark removes the file after some batches."""
+    return batch_of(path) is not None or "/SSTs/" in path
 
 
 def forget_before(settings: "Settings", generation: "Generation") -> None:
-    """Forget the files of the query's earlier generations, which nobody resumes any more."""
+    """Forget the files of the query's earlier generations. Nobody resumes those any more."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
             "DELETE FROM checkpoint_files WHERE query = %s AND generation < %s", (generation.query, generation.number)
         )
 
 
-def _write(settings: "Settings", generation: "Generation", new: Mapping[str, FileDigest], gone: Iterable[str]) -> None:
-    gone = list(gone)
-    if not new and not gone:
+def _write(
+    settings: "Settings", generation: "Generation", new: Mapping[str, FileDigest], removed: Collection[str]
+) -> None:
+    if not new and not removed:
         return
     key = (generation.query, generation.number)
-    rows = [(*key, path, one.size, one.sha256, one.body) for path, one in new.items()]
+    rows = [(*key, path, digest.size, digest.sha256, digest.content) for path, digest in new.items()]
     with control(settings) as connection, connection.cursor() as cursor:
         if rows:
             execute_values(
@@ -97,5 +108,5 @@ def _write(settings: "Settings", generation: "Generation", new: Mapping[str, Fil
                 rows,
             )
         cursor.execute(
-            "DELETE FROM checkpoint_files WHERE query = %s AND generation = %s AND path = ANY(%s)", (*key, gone)
+            "DELETE FROM checkpoint_files WHERE query = %s AND generation = %s AND path = ANY(%s)", (*key, [*removed])
         )

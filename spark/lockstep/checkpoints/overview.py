@@ -1,4 +1,4 @@
-"""Where each live query is: from its checkpoint's files, the brokers, and what it last said of itself. Without Spark."""
+"""The position of each live query, from its checkpoint's files, the brokers and its last published progress. Without Spark."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, progress
-from lockstep.live.checkpoint import Batch, Checkpoint
+from lockstep.live.checkpoint import Checkpoint
+from lockstep.live.generations import Generation
 
 if TYPE_CHECKING:
     from lockstep.definition import View
@@ -21,13 +22,13 @@ class Overview:
     """One query's checkpoint.
 
     Args:
-        batch: the last that is done; None before the first.
-        batch_at: when it was planned (UTC).
-        offsets: per topic and partition, where the next batch begins.
-        lag: per topic and partition, the offsets that the topic holds beyond that.
-        watermark: UTC.
-        state_rows: as the query last said; None where it has said nothing.
-        state_bytes: of the files of its state.
+        batch: the number of the last finished batch; None before the first one.
+        batch_at: when that batch was planned (UTC).
+        offsets: per topic and partition, the offset at which the next batch starts.
+        lag: per topic and partition, how many offsets the topic has beyond that.
+        watermark: of the last finished batch (UTC).
+        state_rows: the last published count of the state's rows; None before the first one.
+        state_bytes: the size of the state's files.
     """
 
     query: str
@@ -54,8 +55,8 @@ class Overview:
         when = f"batch {self.batch}, {_ago(self.age)} ago" if self.age is not None else "no batch yet"
         lines = [f"{self.query}: generation {self.generation}, {when}, {self.behind:,} offsets behind"]
         for topic, ends in sorted(self.offsets.items()):
-            places = (f"{p}: {o:,} (+{self.lag.get(topic, {}).get(p, 0):,})" for p, o in sorted(ends.items()))
-            lines.append(f"  {topic}  {'  '.join(places)}")
+            partitions = (f"{p}: {o:,} (+{self.lag.get(topic, {}).get(p, 0):,})" for p, o in sorted(ends.items()))
+            lines.append(f"  {topic}  {'  '.join(partitions)}")
         if self.batch is not None:
             watermark = f"{self.watermark:%F %T} UTC" if self.watermark else "none yet"
             rows = "not counted yet" if self.state_rows is None else f"{self.state_rows:,} rows"
@@ -68,51 +69,42 @@ def _ago(age: timedelta) -> str:
 
 
 def overview(settings: "Settings", views: "Iterable[View]") -> list[Overview]:
-    """Where the views' queries are. Asks the broker once."""
+    """The positions of the views' queries. It asks the brokers once."""
     views = list(views)
     topics = sorted({CONTRACTS[stream].topic for view in views for stream in view.streams})
-    held, current, said = (
-        offsets_of_existing_topics(settings, topics),
-        generations.all_current(settings),
-        progress.latest(settings),
-    )
-    found = []
+    bounds = offsets_of_existing_topics(settings, topics)
+    current, published = generations.all_current(settings), progress.latest(settings)
+    overviews = []
     for view in views:
-        generation = current.get(view.name, generations.Generation(view.name))
-        own = said.get(view.name, {})
-        rows = own.get("state_rows") if own.get("generation") == generation.number else None
-        mine = {t: held[t] for t in (CONTRACTS[stream].topic for stream in view.streams) if t in held}
-        found.append(_one(generation, Checkpoint(generation.location(settings)), mine, rows))
-    return found
+        generation = current.get(view.name, Generation(view.name))
+        latest = published.get(view.name, {})
+        rows = latest.get("state_rows") if latest.get("generation") == generation.number else None
+        own = {t: bounds[t] for t in (CONTRACTS[stream].topic for stream in view.streams) if t in bounds}
+        overviews.append(_overview(generation, Checkpoint(generation.location(settings)), own, rows))
+    return overviews
 
 
-def _one(
-    generation: generations.Generation, checkpoint: Checkpoint, held: "Mapping[str, TopicOffsets]", rows: int | None
+def _overview(
+    generation: Generation, checkpoint: Checkpoint, bounds: "Mapping[str, TopicOffsets]", state_rows: int | None
 ) -> Overview:
-    last = checkpoint.last()
+    last = checkpoint.last_batch()
     batch = checkpoint.batch(last) if last is not None else None
     offsets = batch.offsets if batch else {}
     lag = {
-        topic: {p: end - offsets.get(topic, {}).get(p, first) for p, (first, end) in bounds.partitions.items()}
-        for topic, bounds in held.items()
+        topic: {p: end - offsets.get(topic, {}).get(p, first) for p, (first, end) in topic_bounds.partitions.items()}
+        for topic, topic_bounds in bounds.items()
     }
-    size = sum(size for path, size in checkpoint.files().items() if path.startswith("state/"))
-    at = batch.planned_at if batch else 0
     return Overview(
-        generation.query,
-        generation.number,
-        last,
-        _time(at),
-        offsets,
-        lag,
-        _watermark(batch),
-        rows if batch else None,
-        size,
+        query=generation.query,
+        generation=generation.number,
+        batch=last,
+        batch_at=_time(batch.planned_at) if batch else None,
+        offsets=offsets,
+        lag=lag,
+        watermark=_time(batch.watermark) if batch else None,
+        state_rows=state_rows if batch else None,
+        state_bytes=sum(size for path, size in checkpoint.files().items() if path.startswith("state/")),
     )
-
-
-def _watermark(batch: Batch | None) -> datetime | None:
-    return _time(batch.watermark) if batch else None
 
 
 def _time(milliseconds: int) -> datetime | None:

@@ -2,22 +2,25 @@
 
 import getpass
 import json
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
 from lockstep import settings as configuration
 from lockstep.catalog import connect
-from lockstep.checkpoints import form, inspection
-from lockstep.checkpoints import overview as looking
-from lockstep.checkpoints.errors import Refused
-from lockstep.checkpoints.savepoints import saved
+from lockstep.checkpoints import actions, form, inspection
+from lockstep.checkpoints.compatible import Verdict
+from lockstep.checkpoints.fields import Action
+from lockstep.checkpoints.overview import overview
+from lockstep.checkpoints.savepoints import list_savepoints
+from lockstep.checkpoints.verify import Whole
 from lockstep.definition.registry import chosen
 
 app = typer.Typer(help="The checkpoints of the live queries.", no_args_is_help=True)
 Query = Annotated[str, typer.Argument(help="The view whose query is meant.")]
 Queries = Annotated[str, typer.Argument(help="One query; all when none is named.")]
-Why = Annotated[str, typer.Option(help="Why, for the record.")]
+Reason = Annotated[str, typer.Option(help="Why, for the record; any text.")]
 By = Annotated[str, typer.Option(help="Who; you, when not named.")]
 
 
@@ -25,21 +28,21 @@ By = Annotated[str, typer.Option(help="Who; you, when not named.")]
 def list_(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
     """List every query: generation, last batch, offsets and lag, watermark, state, age; and its savepoints."""
     settings = configuration.load()
-    found = looking.overview(settings, chosen(settings.views))
+    overviews = overview(settings, chosen(settings.views))
     if as_json:
-        typer.echo(json.dumps([vars(one) for one in found], default=str, indent=2))
+        typer.echo(json.dumps([vars(query) for query in overviews], default=str, indent=2))
         return
-    for one in found:
-        typer.echo(str(one))
-        if names := [savepoint.name for savepoint in saved(settings, one.query)]:
+    for query in overviews:
+        typer.echo(str(query))
+        if names := [savepoint.name for savepoint in list_savepoints(settings, query.query)]:
             typer.echo(f"  savepoints {', '.join(names)}")
 
 
 @app.command()
 def verify(query: Queries = "") -> None:
-    """Hold every file that a restart needs against what it was; exit code 1 if any is missing, holed or changed."""
-    lines = _do(action="verify", query=query)
-    if any(not line.startswith("whole") for line in lines):
+    """Verify every file that a restart needs; exit code 1 if any is missing, cut short or changed."""
+    outcomes = _carry_out(Action.VERIFY, query=query)
+    if not all(isinstance(outcome, Whole) for outcome in outcomes):
         raise typer.Exit(1)
 
 
@@ -52,57 +55,60 @@ def inspect(
 ) -> None:
     """Show the query's state stores, or what one of its operators holds, by key."""
     if operator is None:
-        _do(action="inspect", query=query)
+        _carry_out(Action.INSPECT, query=query)
         return
-    asked = form.request({"action": "inspect", "query": query})
+    view = form.request({"action": Action.INSPECT, "query": query}).one_query
     settings = configuration.load()
-    if asked.query is None:
-        raise Refused("inspect is for one query: name it.")
     with connect(settings, "checkpoints") as spark:
-        for row in inspection.look(spark, settings, asked.query, operator, key, limit):
+        for row in inspection.read_state(spark, settings, view, operator, key, limit):
             typer.echo(json.dumps(row))
 
 
 @app.command()
 def savepoint(query: Query, name: Annotated[str, typer.Argument(help="What to call it.")], by: By = "") -> None:
-    """Copy what the query's last batch needs under a name; the query may run on."""
-    _do(action="savepoint", query=query, name=name, by=by or getpass.getuser(), why="savepoint")
+    """Copy the query's checkpoint and table under a name; the query may run meanwhile."""
+    _carry_out(Action.SAVEPOINT, query=query, name=name, by=by or getpass.getuser())
 
 
 @app.command()
-def restore(query: Query, name: Annotated[str, typer.Argument(help="The savepoint.")], why: Why, by: By = "") -> None:
-    """Let the query's next generation go on from a savepoint, with its table as it was then."""
-    _do(action="restore", query=query, name=name, why=why, by=by or getpass.getuser())
+def restore(
+    query: Query, name: Annotated[str, typer.Argument(help="The savepoint.")], reason: Reason, by: By = ""
+) -> None:
+    """Start the query's next generation from a savepoint, with its table as it was then."""
+    _carry_out(Action.RESTORE, query=query, name=name, reason=reason, by=by or getpass.getuser())
 
 
 @app.command()
 def reset(
     query: Query,
     to: Annotated[str, typer.Option(help="earliest, a time with its zone, or [topic:]partition=offset,…")],
-    why: Why,
+    reason: Reason,
     by: By = "",
 ) -> None:
-    """Begin the query's next generation: computed again from a point of its topics."""
-    _do(action="reset", query=query, to=to, why=why, by=by or getpass.getuser())
+    """Start the query's next generation: it is computed again from a point of its topics."""
+    _carry_out(Action.RESET, query=query, to=to, reason=reason, by=by or getpass.getuser())
 
 
 @app.command()
-def fork(query: Query, view: Annotated[str, typer.Argument(help="The changed view.")], why: Why, by: By = "") -> None:
-    """Let a changed view go on from the query's point, beside it, with a table of its own."""
-    _do(action="fork", query=query, name=view, why=why, by=by or getpass.getuser())
+def fork(
+    query: Query, view: Annotated[str, typer.Argument(help="The changed view.")], reason: Reason, by: By = ""
+) -> None:
+    """Let a changed view continue from the query's position, beside it, with a table of its own."""
+    _carry_out(Action.FORK, query=query, name=view, reason=reason, by=by or getpass.getuser())
 
 
 @app.command("compatible")
 def compatible_(query: Queries = "") -> None:
     """Say before a deployment whether the query as it is now can resume, and why not; exit code 1 if not."""
-    lines = _do(action="compatible", query=query)
-    if any(line.startswith("INCOMPATIBLE") for line in lines):
+    outcomes = _carry_out(Action.COMPATIBLE, query=query)
+    if any(isinstance(outcome, Verdict) and not outcome.resumes for outcome in outcomes):
         raise typer.Exit(1)
 
 
-def _do(**said: Any) -> list[str]:
-    asked = form.request(said)
-    lines = form.carry_out(configuration.load(), asked)
-    for line in lines:
-        typer.echo(line)
-    return lines
+def _carry_out(action: Action, **values: str) -> Sequence[actions.Outcome]:
+    """Carry out the action, and print its outcomes."""
+    request = form.request({"action": action, **values})
+    outcomes = actions.carry_out(configuration.load(), request)
+    for outcome in outcomes:
+        typer.echo(str(outcome))
+    return outcomes

@@ -36,13 +36,13 @@ CREATE TABLE IF NOT EXISTS interval_locks (
 CREATE TABLE IF NOT EXISTS live_generations (
     query          text NOT NULL,
     generation     integer NOT NULL,
-    why            text NOT NULL,
+    reason         text NOT NULL,
     started_by     text NOT NULL,
     starts         jsonb NOT NULL,
     since          timestamptz,
     savepoint      text,
     run_id         text,
-    begun_at       timestamptz NOT NULL DEFAULT now(),
+    created_at     timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (query, generation),
     UNIQUE (query, run_id)
 );

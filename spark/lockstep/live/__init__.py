@@ -1,1 +1,1 @@
-"""The live layer: the same views as Structured Streaming queries over Kafka, into ``live``."""
+"""The live layer: each view as a Structured Streaming query over Kafka that writes ``live.<view>``."""

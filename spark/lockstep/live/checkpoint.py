@@ -1,7 +1,8 @@
-"""A Spark checkpoint as it lies in the lake: which batches are done, where each ended, which files a restart needs. Reads only.
+"""Read the files of a Spark checkpoint: which batches are finished, where each one ended, and which files a restart needs.
 
-``offsets/N`` says where batch N ends, written before it runs; ``commits/N`` that it is done; ``state/<operator>/<partition>/``
-holds version N + 1 of the state as a snapshot (``.zip``) and the changelogs since.
+Spark writes ``offsets/N`` before batch N runs; it says where the batch ends. Spark writes ``commits/N`` when batch N is finished.
+``state/<operator>/<partition>/`` holds version N + 1 of the state after batch N: as a snapshot (``.zip``), or as a changelog
+since the version before. This module writes nothing.
 """
 
 import json
@@ -12,9 +13,9 @@ from typing import Any
 
 from pyarrow import fs
 
-_STATE = re.compile(r"(state/\d+/\d+(?:/[^_/][^/]*)?)/(\d+)(?:_[0-9a-f-]+)?\.(changelog|delta|zip|snapshot)")
-_LOG = re.compile(r"(offsets|commits)/(\d+)")
-_WHOLE = ("zip", "snapshot")
+_STATE_FILE = re.compile(r"(state/\d+/\d+(?:/[^_/][^/]*)?)/(\d+)(?:_[0-9a-f-]+)?\.(changelog|delta|zip|snapshot)")
+_LOG_FILE = re.compile(r"(offsets|commits)/(\d+)")
+_SNAPSHOT_SUFFIXES = ("zip", "snapshot")
 VERSION = "v1"
 
 
@@ -23,7 +24,7 @@ class Batch:
     """One entry of the offset log.
 
     Args:
-        sources: what the log says of each source, in the query's order; None for a source that had nothing yet.
+        sources: what the log says of each source, in the query's order; None for a source that had no data yet.
         watermark: the batch's event-time watermark, milliseconds since the epoch (UTC); 0 before there is one.
         planned_at: when the batch was planned, milliseconds since the epoch (UTC).
         conf: the settings that Spark keeps for the life of the checkpoint.
@@ -38,19 +39,19 @@ class Batch:
     @property
     def offsets(self) -> dict[str, dict[int, int]]:
         """Per Kafka topic and partition, the next offset after this batch."""
-        found: dict[str, dict[int, int]] = {}
+        offsets: dict[str, dict[int, int]] = {}
         for topic, ends in (item for source in self.sources if isinstance(source, dict) for item in source.items()):
-            # One topic may be several sources: a keyed view reads each partition by itself.
+            # One topic may be several sources: a keyed view reads each partition as a source of its own.
             if isinstance(ends, dict):
-                found.setdefault(topic, {}).update({int(partition): int(offset) for partition, offset in ends.items()})
-        return found
+                offsets.setdefault(topic, {}).update({int(partition): int(end) for partition, end in ends.items()})
+        return offsets
 
 
 def parse_offsets(number: int, text: str) -> Batch:
-    """Read a file of the offset log: ``v1``, a line of metadata, and a line for each source.
+    """Parse a file of the offset log: the line ``v1``, a line of metadata, and a line for each source.
 
     Raises:
-        ValueError: it is not such a file, with the reason.
+        ValueError: the text is not such a file; the message says why.
     """
     version, *lines = text.split("\n")
     if version != VERSION or len(lines) < 2:
@@ -70,113 +71,117 @@ def parse_offsets(number: int, text: str) -> Batch:
 
 
 def parse_commit(text: str) -> int:
-    """The watermark (milliseconds, UTC) that a file of the commit log gives to the next batch.
+    """Parse a file of the commit log, and return the watermark (milliseconds, UTC) that it gives to the next batch.
 
     Raises:
-        ValueError: it is not such a file, with the reason.
+        ValueError: the text is not such a file; the message says why.
     """
     version, _, body = text.partition("\n")
-    found = json.loads(body) if version == VERSION else None
-    if not isinstance(found, dict):
+    commit = json.loads(body) if version == VERSION else None
+    if not isinstance(commit, dict):
         raise ValueError(f"it begins with {version[:20]!r}, not {VERSION!r} and an object")
-    return int(found.get("nextBatchWatermarkMs", 0))
+    return int(commit.get("nextBatchWatermarkMs", 0))
 
 
 def parse_operator(text: str) -> dict[str, Any]:
-    """A stateful operator's own description: ``operatorInfo`` (number and name) and ``stateStoreInfo`` (name and partitions).
+    """Parse a stateful operator's metadata: ``operatorInfo`` (number, name) and ``stateStoreInfo`` (name, partitions).
 
     Raises:
-        ValueError: it is not such a file.
+        ValueError: the text is not such a file.
     """
-    found = json.loads(text.partition("\n")[2])
-    if not isinstance(found, dict) or not {"operatorInfo", "stateStoreInfo"} <= found.keys():
+    metadata = json.loads(text.partition("\n")[2])
+    if not isinstance(metadata, dict) or not {"operatorInfo", "stateStoreInfo"} <= metadata.keys():
         raise ValueError("it does not describe an operator")
-    return found
+    return metadata
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The checkpoint at a location (a path or URI); it need not exist."""
+    """The checkpoint at a location (a path or URI). The location need not exist."""
 
     location: str
 
     def open(self) -> tuple[fs.FileSystem, str]:
-        """The file system, and the checkpoint's root on it."""
+        """The file system, and the path of the checkpoint on it."""
         filesystem, root = fs.FileSystem.from_uri(self.location)
         return filesystem, root
 
     def files(self) -> dict[str, int]:
-        """All files by path below the root, with their sizes in bytes; hidden ones (checksums, unfinished writes) left out."""
+        """The size in bytes of each file, by path below the checkpoint, without hidden files (checksums, unfinished writes)."""
         filesystem, root = self.open()
-        found = filesystem.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
-        files = {info.path[len(root) + 1 :]: info.size for info in found if info.type == fs.FileType.File}
-        return {path: size for path, size in files.items() if not path.rpartition("/")[2].startswith(".")}
+        infos = filesystem.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+        sizes = {info.path[len(root) + 1 :]: info.size for info in infos if info.type == fs.FileType.File}
+        return {path: size for path, size in sizes.items() if not path.rpartition("/")[2].startswith(".")}
 
     def read(self, path: str) -> bytes:
-        """The bytes of a file; FileNotFoundError where it is missing."""
+        """The bytes of a file. Raises FileNotFoundError if it is missing."""
         filesystem, root = self.open()
         with filesystem.open_input_stream(f"{root}/{path}", compression=None) as stream:
             return bytes(stream.read())
 
     def id(self) -> str | None:
-        """The id of the query that it belongs to; None before that has begun."""
+        """The id of the query that the checkpoint belongs to; None before the query has started."""
         try:
             return str(json.loads(self.read("metadata"))["id"])
         except FileNotFoundError:
             return None
 
-    def last(self) -> int | None:
-        """The last batch that is done, or None."""
+    def last_batch(self) -> int | None:
+        """The number of the last finished batch, or None."""
         filesystem, root = self.open()
-        found = filesystem.get_file_info(fs.FileSelector(f"{root}/commits", allow_not_found=True))
-        return max((int(info.base_name) for info in found if info.base_name.isdigit()), default=None)
+        infos = filesystem.get_file_info(fs.FileSelector(f"{root}/commits", allow_not_found=True))
+        return max((int(info.base_name) for info in infos if info.base_name.isdigit()), default=None)
 
     def batch(self, number: int) -> Batch:
-        """An entry of the offset log."""
+        """The offset log's entry of a batch."""
         return parse_offsets(number, self.read(f"offsets/{number}").decode())
 
     def position(self) -> dict[str, dict[int, int]]:
-        """Per topic and partition, the next offset after the last batch that is done; empty before that."""
-        last = self.last()
+        """Per topic and partition, the next offset after the last finished batch; empty before the first one."""
+        last = self.last_batch()
         return {} if last is None else self.batch(last).offsets
 
 
-def numbers(files: Iterable[str], log: str) -> list[int]:
-    """The batches of a log (``offsets`` or ``commits``), sorted."""
-    parts = (_LOG.fullmatch(path) for path in files)
-    return sorted(int(found[2]) for found in parts if found and found[1] == log)
+def batch_numbers(files: Iterable[str], log: str) -> list[int]:
+    """The batches that have an entry in a log (``offsets`` or ``commits``), sorted."""
+    matches = (_LOG_FILE.fullmatch(path) for path in files)
+    return sorted(int(match[2]) for match in matches if match and match[1] == log)
 
 
-def number_of(path: str) -> int | None:
-    """The batch that wrote a file, or None for files that stay the same for the checkpoint's life."""
-    if found := _LOG.fullmatch(path):
-        return int(found[2])
-    if found := _STATE.fullmatch(path):
-        return int(found[2]) - 1
+def batch_of(path: str) -> int | None:
+    """The number of the batch that wrote a file; None for a file that stays the same for the checkpoint's life."""
+    if match := _LOG_FILE.fullmatch(path):
+        return int(match[2])
+    if match := _STATE_FILE.fullmatch(path):
+        return int(match[2]) - 1
     return None
 
 
-def stores(operators: Mapping[int, Mapping[str, Any]]) -> list[str]:
-    """The directories of all state stores that the operators' descriptions name, below the checkpoint."""
+def store_directories(operators: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    """The directories, below the checkpoint, of all state stores that the operators' metadata name.
+
+    Args:
+        operators: by operator number, its metadata (:func:`parse_operator`).
+    """
     return [
         f"state/{operator}/{partition}" + ("" if store["storeName"] == "default" else f"/{store['storeName']}")
-        for operator, described in sorted(operators.items())
-        for store in described["stateStoreInfo"]
+        for operator, metadata in sorted(operators.items())
+        for store in metadata["stateStoreInfo"]
         for partition in range(store["numPartitions"])
     ]
 
 
-def chain(files: Iterable[str], directory: str, version: int) -> tuple[list[str], list[str]]:
-    """What a state store needs to be at a version: the newest snapshot up to it, and every change since.
+def state_files(files: Iterable[str], directory: str, version: int) -> tuple[list[str], list[str]]:
+    """The files from which a state store is loaded at a version: the newest snapshot up to it, and every changelog since.
 
     Returns:
-        The files that are there, and the paths of those that are not.
+        The files that exist, and the paths of those that are missing.
     """
-    mine = [found for path in files if (found := _STATE.fullmatch(path)) and found[1] == directory]
-    whole = {int(found[2]): found[0] for found in mine if found[3] in _WHOLE and int(found[2]) <= version}
-    changes = {int(found[2]): found[0] for found in mine if found[3] not in _WHOLE}
-    first = max(whole, default=0)
-    since = range(first + 1, version + 1)
-    present = [whole[first]] if whole else []
-    present += [changes[n] for n in since if n in changes]
-    return present, [f"{directory}/{n}.changelog" for n in since if n not in changes]
+    matches = [match for path in files if (match := _STATE_FILE.fullmatch(path)) and match[1] == directory]
+    snapshots = {int(m[2]): m[0] for m in matches if m[3] in _SNAPSHOT_SUFFIXES and int(m[2]) <= version}
+    changelogs = {int(m[2]): m[0] for m in matches if m[3] not in _SNAPSHOT_SUFFIXES}
+    base = max(snapshots, default=0)
+    versions = range(base + 1, version + 1)
+    present = [snapshots[base]] if snapshots else []
+    present += [changelogs[n] for n in versions if n in changelogs]
+    return present, [f"{directory}/{n}.changelog" for n in versions if n not in changelogs]

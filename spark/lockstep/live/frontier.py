@@ -1,6 +1,6 @@
-"""How far each layer has seen the log, and which of a view's rows are final there.
+"""How far each layer has read the log, and before which instant its rows of a view are final.
 
-A row is final when every partition's log has passed its window's end, or its instant, plus the lateness.
+A row is final when every partition's log has passed the end of its window, or its instant, plus the lateness.
 """
 
 from collections.abc import Mapping
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
 def batch_final(settings: "Settings", view: View) -> datetime | None:
     """The instant (UTC) before which gold is final, or None while nothing is."""
-    done = ledger.latest(settings, gold_of(view))
-    return final_at(settings, view, done) if done else None
+    entry = ledger.latest(settings, gold_of(view))
+    return final_at(settings, view, entry) if entry else None
 
 
-def final_at(settings: "Settings", view: View, done: ledger.Entry) -> datetime | None:
+def final_at(settings: "Settings", view: View, entry: ledger.Entry) -> datetime | None:
     """The instant (UTC) before which gold was final at an entry of its ledger, or None if nothing was."""
     if view.keeps_until:
-        return datetime.fromisoformat(done.until) if done.until else None
-    return _passed(settings, view, lambda topic: {r.partition: r.end for r in done.ranges if r.topic == topic})
+        return datetime.fromisoformat(entry.until) if entry.until else None
+    return _passed(settings, view, lambda topic: {r.partition: r.end for r in entry.ranges if r.topic == topic})
 
 
 def live_final(settings: "Settings", view: View) -> datetime | None:
     """The instant (UTC) before which the live table is final, or None while nothing is."""
-    place = live_place(settings, view)
+    location = checkpoint_location(settings, view)
     if view.keeps_until:
-        watermark = live_watermark(place)
+        watermark = live_watermark(location)
         return watermark - view.limit if watermark else None
-    return _passed(settings, view, lambda topic: live_position(place, topic))
+    return _passed(settings, view, lambda topic: live_position(location, topic))
 
 
 @dataclass(frozen=True)
 class LiveSnapshot:
-    """The live table at one of its versions, and what of the log its rows come from.
+    """One version of the live table, and the part of the log that its rows come from.
 
     Args:
         at: when that version was committed (UTC).
-        position: per topic and partition, the next offset that it has not seen.
-        until: events before this instant (UTC) have been given to the machines.
-        changed_at: when the micro-batch of ``position`` was committed (UTC); later rows know more than it.
+        position: per topic and partition, the next offset that the table has not read.
+        until: the query has processed all events before this instant (UTC).
+        changed_at: when the micro-batch of ``position`` was committed (UTC); rows written later come from later offsets.
     """
 
     version: int
@@ -64,10 +64,11 @@ class LiveSnapshot:
     changed_at: datetime
 
 
-def live_within(settings: "Settings", view: View, done: ledger.Entry) -> LiveSnapshot | None:
-    """The newest version of the live table that knows of nothing beyond an entry of gold; None while there is none.
+def live_within(settings: "Settings", view: View, entry: ledger.Entry) -> LiveSnapshot | None:
+    """The newest version of the live table that has read nothing beyond an entry of gold's ledger; None if there is none.
 
-    Micro-batches say in their commits where they ended. What others did to the table since then is taken for a part of it.
+    The commit of a micro-batch records where the batch ended. What other writers did to the table after that batch counts as a
+    part of it.
     """
     newest: Commit | None = None
     for commit in lake.commits(settings, f"live.{view.name}"):
@@ -78,19 +79,21 @@ def live_within(settings: "Settings", view: View, done: ledger.Entry) -> LiveSna
         if writer != "live":
             continue
         position = {t: {int(p): end for p, end in ends.items()} for t, ends in commit.record["position"].items()}
-        if _holds(done, position):
-            moment = datetime.fromtimestamp(commit.record["watermark"] / 1000, UTC) - view.limit
-            return LiveSnapshot(newest.version, _at(newest), position, max(moment, BEGINNING), _at(commit))
+        if _covers(entry, position):
+            until = datetime.fromtimestamp(commit.record["watermark"] / 1000, UTC) - view.limit
+            return LiveSnapshot(
+                newest.version, _committed_at(newest), position, max(until, BEGINNING), _committed_at(commit)
+            )
         newest = None
     return None
 
 
-def _holds(done: ledger.Entry, position: Mapping[str, Mapping[int, int]]) -> bool:
-    ends = {(r.topic, r.partition): r.end for r in done.ranges}
-    return all(end <= ends.get((topic, p), 0) for topic, found in position.items() for p, end in found.items())
+def _covers(entry: ledger.Entry, position: Mapping[str, Mapping[int, int]]) -> bool:
+    covered = {(r.topic, r.partition): r.end for r in entry.ranges}
+    return all(end <= covered.get((topic, p), 0) for topic, ends in position.items() for p, end in ends.items())
 
 
-def _at(commit: "Commit") -> datetime:
+def _committed_at(commit: "Commit") -> datetime:
     return datetime.fromtimestamp(commit.timestamp / 1000, UTC)
 
 
@@ -103,19 +106,19 @@ def _passed(settings: "Settings", view: View, position: "Callable[[str], dict[in
     return min(known) - view.limit if len(known) == len(times) else None
 
 
-def live_place(settings: "Settings", view: View) -> str:
-    """Where the checkpoint of the view's live query is."""
+def checkpoint_location(settings: "Settings", view: View) -> str:
+    """The location of the current checkpoint of the view's live query."""
     return generations.get(settings, view.name).location(settings)
 
 
 def live_position(checkpoint: str, topic: str) -> dict[int, int]:
-    """The position of a live query after its last *committed* micro-batch; empty before that."""
+    """Per partition, the next offset after a live query's last *committed* micro-batch; empty before the first one."""
     return Checkpoint(checkpoint).position().get(topic, {})
 
 
 def live_watermark(checkpoint: str) -> datetime | None:
-    """The watermark (UTC) at which a query's last committed micro-batch ran; None before one has been reached."""
-    place = Checkpoint(checkpoint)
-    last = place.last()
-    milliseconds = place.batch(last).watermark if last is not None else 0
+    """The watermark (UTC) of a query's last committed micro-batch; None before there is one."""
+    reader = Checkpoint(checkpoint)
+    last = reader.last_batch()
+    milliseconds = reader.batch(last).watermark if last is not None else 0
     return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None

@@ -1,7 +1,7 @@
-"""The generation of each live query: a row in the control database, and the only switch from one checkpoint to the next.
+"""The generation of each live query: a row in the control database that says which checkpoint the query uses.
 
-A generation has a checkpoint and transaction ids of its own (``live:<table>:<generation>``), so that no write of a query that
-was reset is skipped as one that Delta has seen. Generation 1 needs no row.
+Each generation has its own checkpoint and its own transaction ids (``live:<table>:<generation>``). With the old ids, Delta would
+skip the writes of a query that was reset, because it has seen those batch numbers. Generation 1 has no row.
 """
 
 import json
@@ -18,26 +18,27 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
-
 @dataclass(frozen=True)
 class Generation:
-    """One life of a query's checkpoint.
+    """One checkpoint of a query, from its first batch until the next generation replaces it.
 
     Args:
-        starts: per topic and partition the offset at which it begins, where it has no checkpoint yet; topics that are not
-            named begin at their first offset.
-        since: rows before this instant (UTC) are those of earlier generations: it does not write them. None: it writes all.
-        savepoint: ``<query>/<name>`` of the savepoint that it goes on from; None: it begins without state.
+        reason: why it was created, in a person's words.
+        by: who created it.
+        starts: per topic and partition, the offset at which it starts. A topic that is not named starts at its first offset.
+        since: it writes only rows from this instant (UTC) on; earlier rows were written by earlier generations. None: all rows.
+        savepoint: ``<query>/<name>`` of the savepoint that it continues; None: it starts without state.
+        created_at: when its row was written (UTC); None for generation 1.
     """
 
     query: str
     number: int = 1
-    why: str = "first"
+    reason: str = "first"
     by: str = ""
     starts: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     since: datetime | None = None
     savepoint: str | None = None
-    begun_at: datetime | None = None
+    created_at: datetime | None = None
 
     @property
     def table(self) -> str:
@@ -46,35 +47,35 @@ class Generation:
 
     @property
     def txn_app(self) -> str:
-        """The name under which Delta remembers its batches."""
+        """The name under which Delta remembers the numbers of its batches."""
         return f"live:{self.table}:{self.number}"
 
     def location(self, settings: "Settings") -> str:
-        """Where its checkpoint is."""
+        """The location of its checkpoint."""
         return lake.checkpoint(settings, self.query, self.number)
 
-    def written(self, view: "View") -> str:
-        """The predicate (SQL) for the view's rows that it writes; the others are those of earlier ones."""
+    def rows_written(self, view: "View") -> str:
+        """The predicate (SQL) for the view's rows that this generation writes. Earlier generations wrote the others."""
         if self.since is None:
             return "true"
         return f"{view.time_column} >= TIMESTAMP '{self.since:%F %T.%f}'"
 
 
 def current(settings: "Settings", query: str) -> int:
-    """The number of the query's generation."""
+    """The number of the query's current generation."""
     return get(settings, query).number
 
 
 def get(settings: "Settings", query: str) -> Generation:
-    """The query's generation."""
+    """The query's current generation."""
     return all_current(settings).get(query, Generation(query))
 
 
 def all_current(settings: "Settings") -> dict[str, Generation]:
-    """The generation of each query that is past its first, by name."""
+    """The current generation of each query that is past generation 1, by the query's name."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT DISTINCT ON (query) query, generation, why, started_by, starts, since, savepoint, begun_at "
+            "SELECT DISTINCT ON (query) query, generation, reason, started_by, starts, since, savepoint, created_at "
             "FROM live_generations ORDER BY query, generation DESC"
         )
         return {row[0]: _generation(*row) for row in cursor.fetchall()}
@@ -83,27 +84,27 @@ def all_current(settings: "Settings") -> dict[str, Generation]:
 def advance(
     settings: "Settings",
     query: str,
-    why: str,
+    reason: str,
     by: str,
     starts: Mapping[str, Mapping[int, int]] | None = None,
     since: datetime | None = None,
     savepoint: str | None = None,
     run_id: str | None = None,
 ) -> int:
-    """Begin the query's next generation, and return its number; whoever runs the query takes it up.
+    """Create the query's next generation, and return its number. Whoever runs the query switches to it.
 
     Args:
-        run_id: of the task that asks; when it is run again, it begins no other.
+        run_id: the run that asks; when the same run asks again, no further generation is created.
     """
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO live_generations (query, generation, why, started_by, starts, since, savepoint, run_id) "
-            "SELECT %(query)s, before.last + 1, %(why)s, %(by)s, %(starts)s, %(since)s, %(savepoint)s, %(run_id)s FROM "
+            "INSERT INTO live_generations (query, generation, reason, started_by, starts, since, savepoint, run_id) "
+            "SELECT %(query)s, before.last + 1, %(reason)s, %(by)s, %(starts)s, %(since)s, %(savepoint)s, %(run_id)s FROM "
             "(SELECT coalesce(max(generation), 1) AS last FROM live_generations WHERE query = %(query)s) before "
             "ON CONFLICT (query, run_id) DO NOTHING",
             {
                 "query": query,
-                "why": why,
+                "reason": reason,
                 "by": by,
                 "starts": json.dumps(starts or {}),
                 "since": since,
@@ -114,7 +115,7 @@ def advance(
     return current(settings, query)
 
 
-def definition(settings: "Settings", generation: Generation) -> str | None:
+def last_definition(settings: "Settings", generation: Generation) -> str | None:
     """The fingerprint of the definition with which the generation last started; None before its first start."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
@@ -125,8 +126,8 @@ def definition(settings: "Settings", generation: Generation) -> str | None:
     return row[0] if row else None
 
 
-def started(settings: "Settings", generation: Generation, fingerprint: str) -> None:
-    """Write down with which definition the generation starts."""
+def record_definition(settings: "Settings", generation: Generation, fingerprint: str) -> None:
+    """Record the definition with which the generation starts."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO live_definitions (query, generation, fingerprint) VALUES (%s, %s, %s) ON CONFLICT (query) DO UPDATE "
@@ -138,20 +139,20 @@ def started(settings: "Settings", generation: Generation, fingerprint: str) -> N
 def _generation(
     query: str,
     number: int,
-    why: str,
+    reason: str,
     by: str,
     starts: Any,
     since: datetime | None,
     savepoint: str | None,
-    begun: datetime,
+    created_at: datetime,
 ) -> Generation:
     return Generation(
         query=query,
         number=number,
-        why=why,
+        reason=reason,
         by=by,
         starts={topic: {int(p): offset for p, offset in ends.items()} for topic, ends in starts.items()},
         since=since.astimezone(UTC) if since else None,
         savepoint=savepoint,
-        begun_at=begun.astimezone(UTC),
+        created_at=created_at.astimezone(UTC),
     )

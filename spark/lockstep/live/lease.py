@@ -1,7 +1,7 @@
-"""One query for each checkpoint: a lock that lives as long as the query does.
+"""One query per checkpoint: a lock that lives as long as the query does.
 
-It is taken inside the Spark server, by the process that writes the query's micro-batches, so that it outlives the service that
-started the query, and goes when the query ends, however it ends.
+The process that writes the query's micro-batches takes the lock. That process runs inside the Spark server, so the lock
+outlives the service that started the query. The lock ends when the query ends, however it ends.
 """
 
 import os
@@ -19,31 +19,33 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+# A query that was just stopped still finishes its micro-batch, which takes a few seconds. Its successor waits longer than that.
 WAIT_SECONDS = 15
+# A worker that has lost its server blocks the query's next start, so this is short.
 _LOOK_SECONDS = 1
-# The stack too: it closes the connection when nobody holds it any more.
-_held: "dict[str, tuple[Connection, ExitStack]]" = {}
+# By query, the connection that holds its lock. The stack is kept too, because it closes the connection when it is collected.
+_leases: "dict[str, tuple[Connection, ExitStack]]" = {}
 
 
-def hold(settings: "Settings", query: str) -> None:
-    """Take the query's lease for the life of this process, or see that it still has it.
+def acquire(settings: "Settings", query: str) -> None:
+    """Take the query's lease for the life of this process, or check that this process still has it.
 
     Raises:
-        LeaseHeld: another query writes from a checkpoint of this name; the message names its process.
+        LeaseHeld: another query writes from the checkpoint; the message names its process.
     """
-    if query in _held and _alive(_held[query][0]):
+    if query in _leases and _is_open(_leases[query][0]):
         return
-    if not _held:
+    if not _leases:
         _end_with_the_server()
     with ExitStack() as stack:
-        connection = _take(stack, settings, query, f"pid {os.getpid()}")
-        _held[query] = connection, stack.pop_all()
+        connection = _lock(stack, settings, query, f"pid {os.getpid()}")
+        _leases[query] = connection, stack.pop_all()
 
 
 def _end_with_the_server() -> None:
-    """End this process when the server that has started it is gone.
+    """End this process when the server that started it is gone.
 
-    In the midst of a batch it would try to reach the server for minutes, and hold the lease against the query's successor.
+    In the middle of a batch, this process would try to reach the server for minutes, and keep the lease from the next query.
     """
     parent, never = os.getppid(), threading.Event()
 
@@ -55,27 +57,27 @@ def _end_with_the_server() -> None:
     threading.Thread(target=watch, name="end-with-the-server", daemon=True).start()
 
 
-def free(settings: "Settings", query: str) -> None:
-    """See that nobody holds the query's lease; one that has just been stopped is waited for.
+def ensure_free(settings: "Settings", query: str) -> None:
+    """Check that no query holds the lease. Wait a little for one that was just stopped.
 
     Raises:
-        LeaseHeld: a query runs on it.
+        LeaseHeld: a query runs on the checkpoint; the message names its process.
     """
     with ExitStack() as stack:
-        _take(stack, settings, query, "start")
+        _lock(stack, settings, query, "start")
 
 
-def _take(stack: ExitStack, settings: "Settings", query: str, who: str) -> "Connection":
+def _lock(stack: ExitStack, settings: "Settings", query: str, holder: str) -> "Connection":
     try:
-        return stack.enter_context(leases.lease(settings, f"checkpoint:{query}", who, WAIT_SECONDS))
+        return stack.enter_context(leases.lease(settings, f"checkpoint:{query}", holder, WAIT_SECONDS))
     except LeaseHeld as error:
         raise LeaseHeld(
-            f"{query}: another query runs on its checkpoint, so this one was not let in. Stop that one, or the service that "
-            f"started it. ({error})"
+            f"{query}: another query runs on its checkpoint, so this one was not started. Stop the other one, or the service "
+            f"that started it. ({error})"
         ) from None
 
 
-def _alive(connection: "Connection") -> bool:
+def _is_open(connection: "Connection") -> bool:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")

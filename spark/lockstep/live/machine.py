@@ -1,4 +1,4 @@
-"""A keyed view's machines inside Spark: state and waiting events in the state store, timers on the log's own time."""
+"""Run a keyed view's state machines inside Spark: state and waiting events are in the state store, timers are in event time."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -20,13 +20,14 @@ NEW: dict[str, Any] = {"state": None, "revision": 0, "seen": {}}
 
 
 class Machine(StatefulProcessor):
-    """Holds each event back until the watermark, which is the log's own time, says that nothing on time can precede it.
+    """Process a key's events in the order of their times, and its tables' changes as they come.
 
-    Changes of a table are taken as they come, unless a newer one of the same row was taken before.
+    An event waits until the watermark says that no earlier event can still be on time. A change of a table is processed at
+    once, unless a newer change of the same row was processed before.
 
-    Kept per key: ``pending``, the events that wait, each a JSON object with the columns of
-    :data:`~lockstep.definition.events.COLUMNS`; ``machine``, a JSON object of the view's ``state``, the ``revision`` of its last
-    row, and in ``seen`` the position of the newest change of each row, by stream and id.
+    State per key: ``pending`` has the events that wait, each a JSON object with the columns of
+    :data:`~lockstep.definition.events.COLUMNS`. ``machine`` is a JSON object with the view's ``state``, the ``revision`` of its
+    last row, and ``seen``: the position of the newest change of each row of a table, by stream and id.
     """
 
     def __init__(self, view: Keyed) -> None:
@@ -35,7 +36,7 @@ class Machine(StatefulProcessor):
     def init(self, handle: "StatefulProcessorHandle") -> None:
         self.handle = handle
         self.pending = handle.getListState("pending", "event STRING")
-        self.kept = handle.getValueState("machine", "machine STRING")
+        self.machine = handle.getValueState("machine", "machine STRING")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: "TimerValues") -> Iterator[Row]:  # noqa: ARG002
         arrived = [{name: row[name] for name in _COLUMNS} for row in rows]
@@ -43,7 +44,7 @@ class Machine(StatefulProcessor):
         changes = in_log_order(event(row) for row in arrived if row["_position"] is not None)
         if waiting:
             self.pending.appendList([(states.dumps(row),) for row in waiting])
-            self._wake(_earliest(waiting))
+            self._register_timer(_earliest(waiting))
         if changes:
             yield from self._run(changes, None)
 
@@ -61,36 +62,37 @@ class Machine(StatefulProcessor):
         if due:
             self.pending.put([(states.dumps(row),) for row in later]) if later else self.pending.clear()
         if later:
-            self._wake(_earliest(later))
+            self._register_timer(_earliest(later))
         yield from self._run(due, until)
 
     def close(self) -> None:
-        """Nothing is held beyond the state store."""
+        """There is nothing to close: all state is in the state store."""
 
-    def _run(self, found: list[Event], until: datetime | None) -> Iterator[Row]:
-        kept = self.kept.get()
-        held = states.loads(kept[0]) if kept else NEW | {"seen": {}}
-        state, rows = advance(self.view, held["state"], _unseen(held["seen"], found), until)
-        held |= {"state": state, "revision": held["revision"] + len(rows)}
-        if state is None and not held["seen"] and not self.view.upserts:
-            self.kept.clear()
+    def _run(self, events: list[Event], until: datetime | None) -> Iterator[Row]:
+        stored = self.machine.get()
+        machine = states.loads(stored[0]) if stored else NEW | {"seen": {}}
+        state, rows = advance(self.view, machine["state"], _newer(machine["seen"], events), until)
+        machine |= {"state": state, "revision": machine["revision"] + len(rows)}
+        if state is None and not machine["seen"] and not self.view.upserts:
+            self.machine.clear()
         else:
-            self.kept.update((states.dumps(held),))
+            self.machine.update((states.dumps(machine),))
         timer = self.view.timer(state) if state is not None else None
         if timer:
-            self._wake(timer)
-        first = held["revision"] - len(rows) + 1
+            self._register_timer(timer)
+        first = machine["revision"] - len(rows) + 1
         for revision, row in enumerate(rows, first):
             yield Row(**{"at": row["at"], **{n: row.get(n) for n in self.view.columns}, "_revision": revision})
 
-    def _wake(self, instant: datetime) -> None:
-        """Ask to be called once nothing on time can precede what comes after the instant."""
+    def _register_timer(self, instant: datetime) -> None:
+        """Ask Spark for a call when no event up to the instant can still be on time."""
         due = (instant + self.view.limit - _EPOCH) // timedelta(milliseconds=1)
         self.handle.registerTimer(due + 1)
 
 
-def _unseen(seen: dict[str, dict[str, str]], found: list[Event]) -> Iterator[Event]:
-    for one in found:
+def _newer(seen: dict[str, dict[str, str]], events: list[Event]) -> Iterator[Event]:
+    """Leave out changes that are not newer than the newest ``seen`` change of their row, and write the others into ``seen``."""
+    for one in events:
         if one.position is not None:
             newest = seen.setdefault(one.stream, {})
             if one.position <= newest.get(one.id, ""):

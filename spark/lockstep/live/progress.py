@@ -1,4 +1,4 @@
-"""How the live queries are doing: one row for each query every few seconds, in ``ops.live_progress``."""
+"""The progress of the live queries: one row per query every few seconds, in ``ops.live_progress``."""
 
 import json
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ COLUMNS = {
     "failures": "INT",
     "error": "STRING",
 }
-# Many small commits, and nobody asks how they came about.
+# The table gets a small commit every few seconds, and nobody reads its old versions.
 PROPERTIES = {
     "delta.logRetentionDuration": "interval 1 days",
-    # Delta refuses a log that is kept for less long than removed files are.
+    # Delta refuses a log retention that is shorter than the retention of removed files.
     "delta.deletedFileRetentionDuration": "interval 1 days",
     "delta.checkpointInterval": "100",
 }
@@ -43,17 +43,19 @@ PROPERTIES = {
 
 @dataclass(frozen=True)
 class Progress:
-    """What a query said of its last micro-batch.
+    """A query's last micro-batch, as Spark reported it.
 
     Args:
         at: when the batch began (UTC).
-        input_rows: offsets that it took; ``rows_per_second``: in a second of its own time.
-        lag: offsets that its topics held beyond the batch.
+        input_rows: the offsets that the batch read.
+        rows_per_second: ``input_rows`` per second of the batch's duration.
+        lag: the offsets that its topics had beyond the batch.
         watermark: UTC; None before there is one.
-        state_rows: over all stateful operators, as of the last count; None before the first.
-        state_bytes: of memory.
-        dropped_rows: rows that the engine left out as too late, which must be none.
-        failures: how often in a row the query has failed; ``error`` says why the last time.
+        state_rows: the sum over all stateful operators at the last count; None before the first count.
+        state_bytes: the memory of the state stores.
+        dropped_rows: the rows that Spark dropped as too late; it must never drop any.
+        failures: how often in a row the query has failed.
+        error: why it failed the last time.
     """
 
     query: str
@@ -75,29 +77,31 @@ class Progress:
 def parse(
     query: str,
     generation: int,
-    said: Mapping[str, Any] | None,
+    last_progress: Mapping[str, Any] | None,
     failures: int = 0,
     error: str | None = None,
     state_rows: int | None = None,
 ) -> Progress:
-    """A query's progress out of Spark's own JSON (``lastProgress``), or the lack of it. Pure."""
-    if said is None:
+    """Turn Spark's own JSON (``lastProgress``; None before the first batch) into a query's progress. Pure."""
+    if last_progress is None:
         return Progress(query, generation, failures=failures, error=error)
-    operators = said.get("stateOperators", [])
-    watermark = said.get("eventTime", {}).get("watermark")
-    taken, milliseconds = sum(map(_taken, said["sources"])), said.get("durationMs", {}).get("triggerExecution", 0)
+    operators = last_progress.get("stateOperators", [])
+    watermark = last_progress.get("eventTime", {}).get("watermark")
+    sources = last_progress["sources"]
+    input_rows = sum(map(_input_rows, sources))
+    milliseconds = last_progress.get("durationMs", {}).get("triggerExecution", 0)
     return Progress(
         query=query,
         generation=generation,
-        batch=said["batchId"],
-        at=datetime.fromisoformat(said["timestamp"]),
-        input_rows=taken,
-        rows_per_second=1000.0 * taken / milliseconds if milliseconds else 0.0,
+        batch=last_progress["batchId"],
+        at=datetime.fromisoformat(last_progress["timestamp"]),
+        input_rows=input_rows,
+        rows_per_second=1000.0 * input_rows / milliseconds if milliseconds else 0.0,
         batch_ms=milliseconds,
-        lag=sum(_behind(source) for source in said["sources"]),
-        # Spark says 1970 before there is one.
+        lag=sum(map(_lag, sources)),
+        # Spark reports 1970 before there is a watermark.
         watermark=datetime.fromisoformat(watermark) if watermark and not watermark.startswith("1970-01-01") else None,
-        # Not Spark's own number: to track that makes every write to the state a read too.
+        # Not Spark's own number: when Spark tracks it, every write to the state costs a read too.
         state_rows=state_rows,
         state_bytes=sum(operator.get("memoryUsedBytes", 0) for operator in operators),
         dropped_rows=sum(operator.get("numRowsDroppedByWatermark", 0) for operator in operators),
@@ -106,15 +110,15 @@ def parse(
     )
 
 
-def _taken(source: Mapping[str, Any]) -> int:
-    """Offsets that the batch took. Spark's own count has rows twice where a batch is looked at twice."""
+def _input_rows(source: Mapping[str, Any]) -> int:
+    """The offsets that the batch read. Spark's own count has a row twice if the batch reads its input twice."""
     start, end = _offsets(source.get("startOffset")), _offsets(source.get("endOffset"))
     if not start:
         return max(int(source.get("numInputRows", 0)), 0)
     return _difference(end, start)
 
 
-def _behind(source: Mapping[str, Any]) -> int:
+def _lag(source: Mapping[str, Any]) -> int:
     latest, end = _offsets(source.get("latestOffset")), _offsets(source.get("endOffset"))
     return _difference(latest, end)
 
@@ -127,25 +131,27 @@ def _difference(later: Mapping[str, Mapping[str, int]], earlier: Mapping[str, Ma
     )
 
 
-def _offsets(said: Any) -> dict[str, dict[str, int]]:
-    found = json.loads(said) if isinstance(said, str) else said
-    return found if isinstance(found, dict) else {}
+def _offsets(reported: Any) -> dict[str, dict[str, int]]:
+    offsets = json.loads(reported) if isinstance(reported, str) else reported
+    return offsets if isinstance(offsets, dict) else {}
 
 
 def publish(spark: "SparkSession", settings: "Settings", rows: list[Progress]) -> None:
-    """Append what the queries said, in one commit, whose record has it too: so it can be read without Spark."""
+    """Append the queries' progress in one commit. The commit's record has it too, so it can be read without Spark."""
     before = next((int(c.record["seq"]) for c in lake.commits(settings, TABLE) if "progress" in c.record), 0)
-    said = [{name: _plain(value) for name, value in asdict(row).items()} for row in rows]
-    record = {"writer": "live", "seq": before + 1, "progress": {one["query"]: one for one in said}}
+    record = {"writer": "live", "seq": before + 1, "progress": {row.query: _as_json(row) for row in rows}}
     frame = spark.createDataFrame([tuple(asdict(row).values()) for row in rows], ddl(COLUMNS))
     lake.create(spark, settings, TABLE, COLUMNS, properties=PROPERTIES)
     lake.append(frame.coalesce(1), settings, TABLE, Txn(f"live:{TABLE}:1", before + 1), record)
 
 
 def latest(settings: "Settings") -> dict[str, dict[str, Any]]:
-    """What each query said last, by name; times are ISO (UTC). Empty before the service has published."""
+    """The last published progress of each query, by its name; times are ISO (UTC). Empty before the service has published."""
     return next((dict(c.record["progress"]) for c in lake.commits(settings, TABLE) if "progress" in c.record), {})
 
 
-def _plain(value: Any) -> Any:
-    return value.astimezone(UTC).isoformat(timespec="milliseconds") if isinstance(value, datetime) else value
+def _as_json(progress: Progress) -> dict[str, Any]:
+    return {
+        name: value.astimezone(UTC).isoformat(timespec="milliseconds") if isinstance(value, datetime) else value
+        for name, value in asdict(progress).items()
+    }

@@ -1,4 +1,4 @@
-"""One view as a live query: the same parsing, the same rule for lateness, the same definition as in batch."""
+"""Run one view as a live query. Parsing, the rule for late rows and the view's definition are the same as in batch."""
 
 from collections.abc import Mapping
 from functools import reduce, singledispatch
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 Starts = Mapping[str, Mapping[int, int]]
-# How far the timestamps of one partition may run backwards, when several producers write to it.
+# How far the timestamps of one partition may run backwards when several producers write to it: their clocks differ, and each
+# producer collects a batch before it sends. A live row waits for this long, so it is short.
 DISORDER = "2 seconds"
 
 
 def start(spark: "SparkSession", config: "Settings", view: View, generation: Generation) -> "StreamingQuery":
-    """Start the view's query from the checkpoint of a generation, which says that it may start.
+    """Start the view's query from the checkpoint of a generation. The caller has checked that it may start.
 
-    A window's row is provisional until the window is closed (update mode); a keyed view's rows are final, or upserted.
+    A window's row is provisional until the window is closed (update mode). A keyed view's rows are final, or upserted.
     """
     table = live_of(view)
     lake.create(spark, config, table, view.live_columns)
@@ -49,7 +50,11 @@ def start(spark: "SparkSession", config: "Settings", view: View, generation: Gen
 
 
 def rows(spark: "SparkSession", config: "Settings", view: View, starts: Starts) -> "DataFrame":
-    """The view over the log, as a stream: from its beginning, or where a topic is named in ``starts`` from there."""
+    """The view's rows as a stream over Kafka.
+
+    Args:
+        starts: per topic and partition, the first offset to read; a topic that is not named is read from its beginning.
+    """
     return _rows(view, spark, config, starts)
 
 
@@ -65,39 +70,40 @@ def _windowed(view: Windowed, spark: "SparkSession", config: "Settings", starts:
 
 @_rows.register(Keyed)
 def _keyed(view: Keyed, spark: "SparkSession", config: "Settings", starts: Starts) -> "DataFrame":
-    found = events(view, {stream: _with_log_time(spark, config, stream, starts) for stream in view.streams})
-    timed = any(not one.is_table for one in view.inputs)
+    inputs = events(view, {stream: _with_log_time(spark, config, stream, starts) for stream in view.streams})
+    timed = any(not source.is_table for source in view.inputs)
     columns = ddl({**view.output_columns, "_revision": "BIGINT"})
-    return found.groupBy("_key").transformWithState(
+    return inputs.groupBy("_key").transformWithState(
         Machine(view), columns, outputMode="Update", timeMode="EventTime" if timed else "None"
     )
 
 
 def _window_input(spark: "SparkSession", config: "Settings", view: Windowed, starts: Starts) -> "DataFrame":
-    """Good rows that count, each event once."""
+    """The valid rows that are on time, each event once."""
     contract = CONTRACTS[view.input]
     raw = read_stream(spark, config, contract.topic, starts.get(contract.topic))
-    found = parse(raw, contract).where(GOOD).where(view.on_time)
+    valid = parse(raw, contract).where(GOOD).where(view.on_time)
     delay = f"{int(view.state_kept.total_seconds())} seconds"
-    return found.withWatermark(view.event_time, delay).dropDuplicatesWithinWatermark([*contract.unique_id])
+    return valid.withWatermark(view.event_time, delay).dropDuplicatesWithinWatermark([*contract.unique_id])
 
 
 def _with_log_time(spark: "SparkSession", config: "Settings", stream: str, starts: Starts) -> "DataFrame":
-    """Good rows of a stream; of events, with a watermark of their arrival for each partition.
+    """The valid rows of a stream. For events, each partition has a watermark on the arrival time.
 
-    The engine takes the lowest of all watermarks, so that it says what time every partition's log has passed. Heartbeats
-    move it on and then are dropped: by a filter that needs the arrival, because others are pushed below the watermark.
+    Spark takes the lowest of all watermarks, so the query's watermark is the time that every partition's log has passed.
+    Heartbeats advance it, and are dropped after it. The filter that drops them uses the arrival time, because Spark pushes other
+    filters below the watermark.
     """
     contract = CONTRACTS[stream]
     since = starts.get(contract.topic)
     if contract.kind == "changes":
-        good = parse(read_stream(spark, config, contract.topic, since), contract).where(GOOD)
-        # Never late: the engine must not compare them with the watermark of the others.
-        return good.withColumn("_arrival", F.expr("TIMESTAMP '9999-12-31'"))
+        valid = parse(read_stream(spark, config, contract.topic, since), contract).where(GOOD)
+        # A change is never late, so Spark must not compare it with the watermark of the events.
+        return valid.withColumn("_arrival", F.expr("TIMESTAMP '9999-12-31'"))
     partitions = topic_offsets(config, contract.topic).partitions
     branches = [
         parse(read_partition(spark, config, contract.topic, p, since), contract).withWatermark("_arrival", DISORDER)
         for p in sorted(partitions)
     ]
-    together = reduce(lambda one, other: one.unionAll(other), branches)
-    return together.where(F.when(F.expr(GOOD), F.col("_arrival")).isNotNull())
+    rows_of_all = reduce(lambda left, right: left.unionAll(right), branches)
+    return rows_of_all.where(F.when(F.expr(GOOD), F.col("_arrival")).isNotNull())

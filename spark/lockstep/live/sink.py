@@ -1,4 +1,4 @@
-"""What a live query does with a micro-batch: into its table, once, however often Spark runs it."""
+"""Write a live query's micro-batches into its table, each one once, however often Spark runs it."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -18,23 +18,25 @@ from lockstep.live.generations import Generation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# Micro-batches. One starts every second, so a busy table is compacted about every three minutes. The query waits for it, so more
+# often would slow the query down; more rarely would leave each MERGE with too many small files to read.
 COMPACT_EVERY = 200
-# Whether there were rows to write.
+# Writes a micro-batch, and returns whether there were rows to write.
 Write = Callable[["DataFrame", int], bool]
 
 
 class Sink:
-    """Writes a micro-batch of a view's rows into ``live.<view>``; also compacts the table, between two micro-batches.
+    """Writes a micro-batch of a view's rows into ``live.<view>``, and compacts the table between two micro-batches.
 
-    It is pickled to the server, so it holds names only, and reads the settings where it runs.
+    It is pickled and sent to the server, so it has only names, and loads the settings where it runs.
     """
 
     def __init__(self, generation: Generation, view: View) -> None:
-        # Here, because each query has a worker of its own, and most have nothing to deliver.
+        # Imported here, because each query has its own worker process, and most queries deliver no alerts.
         from lockstep.sinks.alerts import Alerts
 
         self.generation, self.table, self.key = generation, generation.table, view.key
-        self.where, self.definition = generation.written(view), definition_version(view)
+        self.rows_written, self.definition = generation.rows_written(view), definition_version(view)
         self.alerts = Alerts(view.name, generation.number, view.alerts) if view.alerts else None
         writers: dict[Output, Write] = {
             Output.WINDOWS: self._windows,
@@ -44,9 +46,9 @@ class Sink:
         self._write = writers[view.output]
 
     def __call__(self, rows: "DataFrame", batch_id: int) -> None:
-        # Persisted, because each further look at the rows would run the whole micro-batch again.
-        lease.hold(settings.load(), self.generation.query)
-        rows = rows.where(self.where).withColumn("_updated_at", F.current_timestamp()).persist()
+        lease.acquire(settings.load(), self.generation.query)
+        # Persisted, because each further action on the rows would run the whole micro-batch again.
+        rows = rows.where(self.rows_written).withColumn("_updated_at", F.current_timestamp()).persist()
         try:
             if not self._write(rows, batch_id):
                 return
@@ -67,15 +69,15 @@ class Sink:
         first: datetime | None = rows.agg(F.min("window_start")).collect()[0][0]
         if first is None:
             return False
-        # The literal lets Delta skip the files of older windows.
+        # A literal, so that Delta skips the files of older windows.
         self._merge(rows, batch_id, f"t.window_start >= '{first:%F %T}'", "true")
         return True
 
     def _upsert(self, rows: "DataFrame", batch_id: int) -> bool:
         if rows.isEmpty():
             return False
-        others = [name for name in rows.columns if name not in self.key]
-        newest = rows.groupBy(*self.key).agg(F.max_by(F.struct(*others), "_revision").alias("newest"))
+        values = [name for name in rows.columns if name not in self.key]
+        newest = rows.groupBy(*self.key).agg(F.max_by(F.struct(*values), "_revision").alias("newest"))
         self._merge(newest.select(*self.key, "newest.*"), batch_id, "true", "s._revision > t._revision")
         return True
 
@@ -94,13 +96,13 @@ class Sink:
         return Txn(self.generation.txn_app, batch_id)
 
     def _record(self, batch_id: int) -> dict[str, object]:
-        """What a reader of the table's log must know of the batch: where it ended, and whose definition its rows follow."""
-        done = Checkpoint(self.generation.location(settings.load())).batch(batch_id)
+        """The commit's record: where the batch ended, and which definition its rows follow."""
+        batch = Checkpoint(self.generation.location(settings.load())).batch(batch_id)
         return {
             "writer": "live",
             "generation": self.generation.number,
             "batch_id": batch_id,
-            "position": done.offsets,
-            "watermark": done.watermark,
+            "position": batch.offsets,
+            "watermark": batch.watermark,
             "definition": self.definition,
         }

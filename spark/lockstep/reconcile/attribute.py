@@ -133,7 +133,9 @@ def _touched(comparison: Comparison, view: Keyed) -> "DataFrame | None":
     first, last = sorted((snapshot.until, comparison.until))
     low, high = (int(moment.timestamp() * 1_000_000) for moment in (first, last))
     # One layer has processed these events, and the other still waits for their time.
-    waiting = events(view, silver).where(F.col("_position").isNull() & (F.col("_time") >= low) & (F.col("_time") < high))
+    waiting = events(view, silver).where(
+        F.col("_position").isNull() & (F.col("_time") >= low) & (F.col("_time") < high)
+    )
     return new.select("_key").unionAll(waiting.select("_key")).distinct()
 
 

@@ -8,7 +8,14 @@ from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.tables import gold_of, live_of
-from lockstep.live.frontier import LiveSnapshot, batch_final, live_final, live_place, live_position, live_within
+from lockstep.live.frontier import (
+    LiveSnapshot,
+    batch_final,
+    checkpoint_location,
+    live_final,
+    live_position,
+    live_within,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +67,7 @@ def _upserted(
 
 def _closed(spark: "SparkSession", settings: "Settings", view: View, entry: ledger.Entry) -> ComparisonInput | None:
     # Positions are read before rows: rows that arrive in between cannot change a window that is closed at these positions.
-    checkpoint = live_place(settings, view)
+    checkpoint = checkpoint_location(settings, view)
     position = {topic: live_position(checkpoint, topic) for topic in (CONTRACTS[s].topic for s in view.streams)}
     live_until, batch_until = live_final(settings, view), batch_final(settings, view)
     if live_until is None or batch_until is None:

@@ -23,7 +23,7 @@ from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.definition.view import BEGINNING, END
-from lockstep.live.frontier import final_at, live_place, live_position, live_within
+from lockstep.live.frontier import checkpoint_location, final_at, live_position, live_within
 from lockstep.quality import outcomes
 from lockstep.serving import sql
 from lockstep.serving.manifest import published
@@ -127,7 +127,7 @@ def _query(settings: "Settings", view: View, versions: Mapping[str, int]) -> str
 
 def _ahead_since(settings: "Settings", view: View, entry: "Entry") -> datetime:
     """The instant (UTC) after which live's rows are newer than gold; END while live is behind gold in any partition."""
-    checkpoint = live_place(settings, view)
+    checkpoint = checkpoint_location(settings, view)
     for topic in (CONTRACTS[stream].topic for stream in view.streams):
         position = live_position(checkpoint, topic)
         if any(position.get(r.partition, 0) < r.end for r in entry.ranges if r.topic == topic):

@@ -1,4 +1,4 @@
-"""A live query over a stream of its own, which can be run up to what the log holds, again and again."""
+"""Fixtures for a live query over a stream of its own, which a test can run again and again."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -22,7 +22,7 @@ from lockstep.settings import Settings
 
 @pytest.fixture
 def followed(settings: Settings, view: View) -> Callable[..., AbstractContextManager[Callable[[], None]]]:
-    """Run the query for as long as the block lasts, as the service would; what it gives waits until all was taken."""
+    """Run the query during a block, as the service does. It gives a function that waits until all input is read."""
 
     @contextmanager
     def follow(conf: Mapping[str, str] | None = None) -> Iterator[Callable[[], None]]:
@@ -35,36 +35,36 @@ def followed(settings: Settings, view: View) -> Callable[..., AbstractContextMan
             finally:
                 running.stop()
         generation = generations.get(settings, view.name)
-        journal.update(settings, generation, journal.known(settings, generation))
+        journal.update(settings, generation, journal.digests(settings, generation))
 
     return follow
 
 
 @pytest.fixture
 def live(followed: Callable[..., Any]) -> Callable[[], None]:
-    """Run the query until it has taken all that the log holds, and stop it."""
+    """Run the query until it has read all of its topic, and stop it."""
 
     def run() -> None:
-        with followed() as taken:
-            taken()
+        with followed() as process_all:
+            process_all()
 
     return run
 
 
 @pytest.fixture
 def counts(spark: Any, view: View) -> Callable[[], list[tuple[str, int]]]:
-    """The live table: minute and views."""
+    """The rows of the live table: minute and views."""
 
     def read() -> list[tuple[str, int]]:
-        found = spark.table(f"live.{view.name}").collect()
-        return sorted((f"{r['window_start']:%H:%M}", r["views"]) for r in found)
+        rows = spark.table(f"live.{view.name}").collect()
+        return sorted((f"{r['window_start']:%H:%M}", r["views"]) for r in rows)
 
     return read
 
 
 @pytest.fixture
 def minutes(shop: Shop) -> Callable[[range], None]:
-    """Play two views in each of the minutes, and then let every partition's log pass their end."""
+    """Send two page views in each of the minutes, and then a heartbeat after their end to every partition."""
 
     def play(chosen: range) -> None:
         for minute in chosen:
@@ -78,7 +78,7 @@ def minutes(shop: Shop) -> Callable[[range], None]:
 
 @pytest.fixture
 def batch(spark: Any, settings: Settings, stream: Contract, view: View) -> Callable[[], None]:
-    """Bring the batch layer up to the log."""
+    """Bring the batch layer up to date with the topic."""
 
     def run() -> None:
         ingest(spark, settings, stream, "run")
@@ -89,6 +89,6 @@ def batch(spark: Any, settings: Settings, stream: Contract, view: View) -> Calla
 
 
 @pytest.fixture
-def place(settings: Settings, view: View) -> Callable[[], Path]:
-    """Where the checkpoint of the query's generation is."""
+def checkpoint_path(settings: Settings, view: View) -> Callable[[], Path]:
+    """The directory of the query's current checkpoint."""
     return lambda: Path(generations.get(settings, view.name).location(settings))

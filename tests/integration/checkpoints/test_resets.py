@@ -1,12 +1,13 @@
-"""A new generation of a query: nothing that it writes is skipped, and no row is half counted."""
+"""A reset query: none of its writes is skipped, and no row is half counted."""
 
 import os
 import time
 
 import pytest
 
-from lockstep.checkpoints import resets
-from lockstep.checkpoints.errors import Refused
+from lockstep import lake
+from lockstep.checkpoints import actions, form, resets
+from lockstep.checkpoints.errors import ActionRefused
 from lockstep.checkpoints.tidy import tidy
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.live import generations
@@ -14,16 +15,16 @@ from lockstep.reconcile.run import reconcile
 
 
 def reset(spark, settings, view, to):
-    return resets.reset(settings, resets.plan(spark, settings, view, to), "a test", "tester")
+    return resets.reset(settings, resets.plan(spark, settings, view, to), "a test", "tester").generation
 
 
 def spoil(spark, view):
-    """Rows that no event has led to, so that one sees which are computed again."""
+    """Put wrong numbers into all rows, so that a test sees which rows were computed again."""
     spark.sql(f"UPDATE live.{view.name} SET views = 9")
 
 
 def test_a_query_can_be_reset_to_a_time_to_offsets_and_to_the_beginning(
-    spark, settings, stream, view, minutes, batch, live, counts, place
+    spark, settings, stream, view, minutes, batch, live, counts, checkpoint_path
 ):
     minutes(range(4))
     batch()
@@ -34,10 +35,10 @@ def test_a_query_can_be_reset_to_a_time_to_offsets_and_to_the_beginning(
     assert counts() == [("10:00", 9), ("10:01", 9), ("10:02", 2), ("10:03", 2)], "only whole windows after the time"
 
     # Half of minute 2 lies below these offsets, so minute 3 is the first of which it has every event.
-    held = topic_offsets(settings, stream.topic).partitions
-    ours = max(held, key=lambda p: held[p][1])
+    partitions = topic_offsets(settings, stream.topic).partitions
+    used = max(partitions, key=lambda p: partitions[p][1])
     spoil(spark, view)
-    assert reset(spark, settings, view, ",".join(f"{p}={5 if p == ours else 0}" for p in held)) == 3
+    assert reset(spark, settings, view, ",".join(f"{p}={5 if p == used else 0}" for p in partitions)) == 3
     minutes(range(4, 6))
     live()
     old, new = [("10:00", 9), ("10:01", 9), ("10:02", 9)], [("10:03", 2), ("10:04", 2), ("10:05", 2)]
@@ -51,16 +52,16 @@ def test_a_query_can_be_reset_to_a_time_to_offsets_and_to_the_beginning(
     assert [(r.view, r.verdict) for r in reconcile(spark, settings, [view], "run")] == [(view.name, "equal")]
 
     # Batch has seen no more than the live query, so the windows from minute 5 on are open.
-    with pytest.raises(Refused, match="half counted"):
+    with pytest.raises(ActionRefused, match="half counted"):
         reset(spark, settings, view, "2026-11-10T10:07:00Z")
     assert generations.current(settings, view.name) == 4
 
-    root = place().parent
+    root = checkpoint_path().parent
     long_ago = time.time() - (settings.retain_hours + 1) * 3600
     for file in [root / "1", root / "4", *(root / "1").rglob("*"), *(root / "4").rglob("*")]:
         os.utime(file, (long_ago, long_ago))
     assert f"{view.name}/1" in tidy(settings)
-    assert sorted(one.name for one in root.iterdir()) == ["2", "3", "4"], "what is young, or runs, stays"
+    assert sorted(path.name for path in root.iterdir()) == ["2", "3", "4"], "young checkpoints and the current one stay"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,27 @@ def test_a_query_can_be_reset_to_a_time_to_offsets_and_to_the_beginning(
         ("2026-11-10T10:00:00Z", "final not at all yet"),
     ],
 )
-def test_what_is_no_place_to_begin_is_refused_with_a_sentence(to, reason, spark, settings, view, stream):
-    with pytest.raises(Refused, match=reason):
+def test_a_start_that_does_not_exist_or_would_half_count_rows_is_refused(to, reason, spark, settings, view, stream):
+    with pytest.raises(ActionRefused, match=reason):
         resets.plan(spark, settings, view, to)
     assert generations.current(settings, view.name) == 1
+
+
+def test_a_reason_is_data_wherever_it_is_stored(spark, settings, view, minutes, live, counts):
+    reason = (
+        "the customers' ids were swapped; R&D asked for it; refund of $5 missed; see ticket {{ conn.password }} $(id) `id` "
+        "${spark.master} ${env:HOME} %s %(by)s {0} '; DROP TABLE live_generations; -- ../../etc/passwd"
+    )
+    by = 'O\'Neill "ops" <b>&</b>'
+    minutes(range(2))
+    live()
+    values = {"action": "reset", "query": view.name, "to": "earliest", "reason": reason, "by": by}
+    (outcome,) = actions.carry_out(settings, form.request(values))
+    assert (outcome.generation, outcome.plan.query) == (2, view.name)
+    live()
+    generation = generations.get(settings, view.name)
+    assert (generation.number, generation.reason, generation.by) == (2, reason, by)
+    records = [commit.record for commit in lake.commits(settings, f"live.{view.name}")]
+    (record,) = [record for record in records if record.get("writer") == "generation"]
+    assert (record["reason"], record["by"]) == (reason, by)
+    assert counts() == [("10:00", 2), ("10:01", 2)]

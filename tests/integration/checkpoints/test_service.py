@@ -1,4 +1,4 @@
-"""The live service: it follows a query to its new generation, refuses a broken one alone, and tells how all are doing."""
+"""The live service switches generations, refuses only the broken query, and publishes the progress of all queries."""
 
 import threading
 from contextlib import contextmanager
@@ -46,24 +46,26 @@ eventually = retry(
 )
 
 
-def test_the_service_follows_refuses_and_tells(spark, settings, view, beside, minutes, batch, counts):
+def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_progress(
+    spark, settings, view, beside, minutes, batch, counts
+):
     minutes(range(3))
     batch()
 
     @eventually
     def both_have_counted():
-        said = progress.latest(settings)
-        assert said[view.name]["batch"] is not None
-        assert said[beside.name]["batch"] is not None
-        assert (said[view.name]["lag"], said[view.name]["error"]) == (0, None)
-        # Six events that are remembered, three windows.
-        assert said[view.name]["state_rows"] == 9
+        latest = progress.latest(settings)
+        assert latest[view.name]["batch"] is not None
+        assert latest[beside.name]["batch"] is not None
+        assert (latest[view.name]["lag"], latest[view.name]["error"]) == (0, None)
+        # Six events for deduplication, and three windows.
+        assert latest[view.name]["state_rows"] == 9
 
     with serving(settings, view, beside):
         both_have_counted()
         spark.sql(f"UPDATE live.{view.name} SET views = 9")
         planned = resets.plan(spark, settings, view, "earliest")
-        assert resets.reset(settings, planned, "a test", "tester") == 2
+        assert resets.reset(settings, planned, "a test", "tester").generation == 2
 
         @eventually
         def it_is_computed_again():
@@ -71,10 +73,10 @@ def test_the_service_follows_refuses_and_tells(spark, settings, view, beside, mi
             assert progress.latest(settings)[view.name]["generation"] == 2
 
         it_is_computed_again()
-    for one in (view, beside):
-        generation = generations.get(settings, one.name)
+    for query in (view, beside):
+        generation = generations.get(settings, query.name)
         assert verify(settings, generation) == []
-        assert "offsets/0" in journal.known(settings, generation), "what is verified is known to the journal"
+        assert "offsets/0" in journal.digests(settings, generation), "the journal has the files of finished batches"
 
     state = next(Path(generations.get(settings, beside.name).location(settings), "state").rglob("1.changelog"))
     state.unlink()
@@ -82,13 +84,13 @@ def test_the_service_follows_refuses_and_tells(spark, settings, view, beside, mi
     with serving(settings, view, beside):
 
         @eventually
-        def one_is_refused_and_the_other_goes_on():
+        def one_is_refused_and_the_other_continues():
             assert counts() == [(f"10:0{minute}", 2) for minute in range(5)]
-            said = progress.latest(settings)[beside.name]
-            assert "1.changelog is missing" in said["error"]
-            assert said["failures"] > 0
+            latest = progress.latest(settings)[beside.name]
+            assert "1.changelog is missing" in latest["error"]
+            assert latest["failures"] > 0
 
-        one_is_refused_and_the_other_goes_on()
+        one_is_refused_and_the_other_continues()
     rows = spark.table(progress.TABLE).where(f"query = '{view.name}' AND batch IS NOT NULL").collect()
-    assert rows, "a query that runs tells how it goes"
+    assert rows, "a running query publishes its progress"
     assert all(row["dropped_rows"] == 0 for row in rows)

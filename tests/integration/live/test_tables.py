@@ -1,4 +1,4 @@
-"""Tables and streams through Kafka and Spark: a row that was right is corrected by what is known later, in both layers."""
+"""Views that join tables and streams, through Kafka and Spark: in both layers, later changes correct earlier rows."""
 
 import json
 import uuid
@@ -27,8 +27,11 @@ Feed = Callable[..., None]
 
 
 @contextmanager
-def alone(settings: Settings, name: str) -> Iterator[tuple[Feed, Callable[[], list[Any]]]]:
-    """A view on topics and tables of its own, running live: how to feed it, and its rows. In the end batch has the same."""
+def running_alone(settings: Settings, name: str) -> Iterator[tuple[Feed, Callable[[], list[Any]]]]:
+    """Run a view live on topics and tables of its own.
+
+    Gives a function that sends records, and one that reads the view's rows. At the end, batch must have the same rows.
+    """
     suffix = uuid.uuid4().hex[:8]
     view = replace(VIEWS[name], name=f"{name}_{suffix}")
     before = dict(CONTRACTS)
@@ -45,11 +48,11 @@ def alone(settings: Settings, name: str) -> Iterator[tuple[Feed, Callable[[], li
                     own[record.stream].topic, json.dumps(record.value).encode(), b"k", timestamp=arrival, partition=0
                 )
             for contract in own.values():
-                beat: dict[str, Any] = {
+                heartbeat: dict[str, Any] = {
                     "headers": [("lockstep-heartbeat", b"1")],
                     "timestamp": int(at(passed).timestamp() * 1000),
                 }
-                producer.produce(contract.topic, None, None, partition=0, **beat)
+                producer.produce(contract.topic, None, None, partition=0, **heartbeat)
             assert producer.flush(30) == 0
 
         with connect(settings, "live") as spark:
@@ -66,8 +69,8 @@ def alone(settings: Settings, name: str) -> Iterator[tuple[Feed, Callable[[], li
 
 def _live(spark: Any, view: View, running: Any) -> list[Any]:
     running.processAllAvailable()
-    found: list[Any] = spark.table(live_of(view)).drop("at", "_revision", "_updated_at").collect()
-    return found
+    rows: list[Any] = spark.table(live_of(view)).drop("at", "_revision", "_updated_at").collect()
+    return rows
 
 
 def _batch(settings: Settings, view: View, own: dict[str, Contract]) -> list[Any]:
@@ -76,8 +79,8 @@ def _batch(settings: Settings, view: View, own: dict[str, Contract]) -> list[Any
             ingest(spark, settings, contract, "run")
             refine(spark, settings, contract, "run")
         roll_up(spark, settings, view, "run")
-        found: list[Any] = spark.table(gold_of(view)).drop("at").collect()
-    return found
+        rows: list[Any] = spark.table(gold_of(view)).drop("at").collect()
+    return rows
 
 
 def user(age: int, second: float) -> dict[str, Any]:
@@ -85,8 +88,8 @@ def user(age: int, second: float) -> dict[str, Any]:
     return {"user_id": "123", "name": "Alice", "email": "a@example.com", "age": age} | times
 
 
-def test_enrichment_as_of(settings: Settings) -> None:
-    with alone(settings, "page_views_enriched") as (feed, rows):
+def test_a_page_view_has_the_user_as_of_its_time(settings: Settings) -> None:
+    with running_alone(settings, "page_views_enriched") as (feed, rows):
         views = [happened("page_views", n, s, user_id="123", page="/") for n, s in enumerate((0, 300))]
         feed(changed("users", 7, 0, None, user(30, 0)), *views, passed=600)
         assert sorted((row["event_id"], row["age"], row["version"]) for row in rows()) == [("e0", 30, 7), ("e1", 30, 7)]
@@ -106,8 +109,8 @@ def order() -> dict[str, Any]:
     }
 
 
-def test_orders_users(settings: Settings, order: dict[str, Any]) -> None:
-    with alone(settings, "orders_with_customer") as (feed, rows):
+def test_an_order_follows_its_customer(settings: Settings, order: dict[str, Any]) -> None:
+    with running_alone(settings, "orders_with_customer") as (feed, rows):
         feed(changed("users", 1, 0, None, user(30, 0)), changed("orders", 2, 5, None, order), passed=60)
         (alice,) = rows()
         assert (alice["order_id"], alice["amount"], alice["age"], alice["deleted"]) == ("1", 100, 30, False)
@@ -119,15 +122,17 @@ def test_orders_users(settings: Settings, order: dict[str, Any]) -> None:
             changed("orders", 5, 10, order | {"order_id": "2"}, moved),
             passed=70,
         )
-        found = {(row["order_id"], row["customer"]): row for row in rows()}
-        assert found["1", "123"]["name"] != alice["name"]
-        assert [(key, row["deleted"]) for key, row in sorted(found.items()) if key[0] == "2"] == [
+        orders = {(row["order_id"], row["customer"]): row for row in rows()}
+        assert orders["1", "123"]["name"] != alice["name"]
+        assert [(key, row["deleted"]) for key, row in sorted(orders.items()) if key[0] == "2"] == [
             (("2", "123"), True),
             (("2", "9"), False),
         ]
 
 
-def test_a_price_change_meets_those_who_followed_before_it_though_it_is_known_first(settings: Settings) -> None:
+def test_a_price_change_reaches_those_who_followed_before_it_even_if_it_arrives_before_their_follows(
+    settings: Settings,
+) -> None:
     def product(price: int, second: float) -> dict[str, Any]:
         text = {"product_id": "P1", "description": "LAMP", "updated_at": at(second).isoformat()}
         return text | {"price": f"{price}.000"}
@@ -135,12 +140,12 @@ def test_a_price_change_meets_those_who_followed_before_it_though_it_is_known_fi
     def follow(number: int, who: str, second: float) -> Any:
         return happened("follows", number, second, user_id=who, product_id="P1", follows=True)
 
-    with alone(settings, "price_changes_followed") as (feed, rows):
-        known = (
+    with running_alone(settings, "price_changes_followed") as (feed, rows):
+        changes = (
             changed("products", 1, 0, None, product(5, 0)),
             changed("products", 2, 1, product(5, 0), product(6, 300)),
         )
-        feed(*known, follow(1, "anna", 10), passed=200)
+        feed(*changes, follow(1, "anna", 10), passed=200)
         assert rows() == []
         feed(follow(2, "ben", 250), follow(3, "cleo", 350), passed=600)
         assert sorted((row["user_id"], row["new_price"]) for row in rows()) == [("anna", 6), ("ben", 6)]

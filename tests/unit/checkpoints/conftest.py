@@ -1,4 +1,4 @@
-"""A checkpoint as Spark leaves it."""
+"""Give the tests a checkpoint as Spark leaves it."""
 
 from tests.support.checkpoints import root
 

@@ -1,4 +1,4 @@
-"""Live is read as it was when it knew no more of the log than gold."""
+"""Which version of the live table has read no more of the log than gold."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,9 +36,9 @@ def log(settings: Settings, *records: dict[str, Any]) -> None:
 
 def test_the_newest_version_that_gold_covers_is_taken(settings):
     log(settings, live(1, 1), live(1, 2), live(2, 2), live(2, 3))
-    seen = live_within(settings, VIEW, gold(2, 2))
-    assert (seen.version, seen.position) == (2, {"users": {0: 2}, "orders": {0: 2}})
-    assert seen.at == seen.changed_at == datetime.fromtimestamp(2, UTC)
+    snapshot = live_within(settings, VIEW, gold(2, 2))
+    assert (snapshot.version, snapshot.position) == (2, {"users": {0: 2}, "orders": {0: 2}})
+    assert snapshot.at == snapshot.changed_at == datetime.fromtimestamp(2, UTC)
 
 
 def test_one_topic_that_is_ahead_is_enough_to_leave_a_version_out(settings):
@@ -46,10 +46,10 @@ def test_one_topic_that_is_ahead_is_enough_to_leave_a_version_out(settings):
     assert live_within(settings, VIEW, gold(5, 2)).version == 0
 
 
-def test_what_others_did_to_the_table_since_then_is_compared_too(settings):
+def test_what_other_writers_did_to_the_table_since_then_is_part_of_the_snapshot(settings):
     log(settings, live(1, 1), {}, live(9, 9), {})
-    seen = live_within(settings, VIEW, gold(1, 1))
-    assert (seen.version, seen.at, seen.changed_at) == (
+    snapshot = live_within(settings, VIEW, gold(1, 1))
+    assert (snapshot.version, snapshot.at, snapshot.changed_at) == (
         1,
         datetime.fromtimestamp(1, UTC),
         datetime.fromtimestamp(0, UTC),
@@ -61,11 +61,11 @@ def test_there_is_none_while_live_is_ahead_in_all_of_its_versions(settings):
     assert live_within(settings, VIEW, gold(2, 2)) is None
 
 
-def test_rows_of_an_earlier_generation_are_not_looked_at(settings):
+def test_rows_of_an_earlier_generation_are_not_compared(settings):
     log(settings, live(1, 1), {"writer": "generation", "generation": 2})
     assert live_within(settings, VIEW, gold(2, 2)) is None
 
 
-def test_a_commit_that_does_not_say_where_it_ended_is_not_trusted(settings):
+def test_a_commit_without_its_position_is_not_compared(settings):
     log(settings, live(1, 1), {"writer": "live", "batch_id": 7})
     assert live_within(settings, VIEW, gold(2, 2)) is None

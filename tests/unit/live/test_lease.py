@@ -1,4 +1,4 @@
-"""Who holds a query's lease ends with the server that has started it."""
+"""The process that holds a query's lease ends with the server that started it."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ child.wait()
 
 
 @retry(retry=retry_if_result(bool), wait=wait_fixed(0.1), stop=stop_after_delay(10))
-def lives(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
@@ -35,4 +35,4 @@ def test_a_worker_does_not_outlive_a_server_that_was_killed(tmp_path: Path) -> N
     assert psutil.pid_exists(worker)
     server.kill()
     server.wait()
-    assert not lives(worker)
+    assert not is_alive(worker)

@@ -1,10 +1,10 @@
-"""What a query says of itself, out of Spark's own words."""
+"""The progress of a query, from Spark's own JSON."""
 
 from datetime import UTC, datetime
 
 from lockstep.live.progress import parse
 
-SAID = {
+LAST_PROGRESS = {
     "batchId": 7,
     "timestamp": "2026-11-21T09:00:00.250Z",
     "durationMs": {"triggerExecution": 800, "addBatch": 600},
@@ -26,19 +26,22 @@ SAID = {
 
 
 def test_progress_is_summed_over_sources_and_operators():
-    found = parse("a", 2, SAID, state_rows=11)
-    assert (found.query, found.generation, found.batch, found.batch_ms) == ("a", 2, 7, 800)
-    assert (found.input_rows, found.rows_per_second, found.lag) == (4 + 6 + 3, 13 / 0.8, 5)
-    assert (found.state_rows, found.state_bytes, found.dropped_rows) == (11, 300, 1)
-    assert found.at == datetime(2026, 11, 21, 9, 0, 0, 250_000, UTC)
-    assert found.watermark == datetime(2026, 11, 21, 6, 59, tzinfo=UTC)
+    progress = parse("a", 2, LAST_PROGRESS, state_rows=11)
+    assert (progress.query, progress.generation, progress.batch, progress.batch_ms) == ("a", 2, 7, 800)
+    assert (progress.input_rows, progress.rows_per_second, progress.lag) == (4 + 6 + 3, 13 / 0.8, 5)
+    assert (progress.state_rows, progress.state_bytes, progress.dropped_rows) == (11, 300, 1)
+    assert progress.at == datetime(2026, 11, 21, 9, 0, 0, 250_000, UTC)
+    assert progress.watermark == datetime(2026, 11, 21, 6, 59, tzinfo=UTC)
 
 
 def test_before_the_first_event_there_is_no_watermark():
-    assert parse("a", 1, SAID | {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}, 0, None).watermark is None
-    assert parse("a", 1, SAID | {"eventTime": {}}, 0, None).watermark is None
+    assert (
+        parse("a", 1, LAST_PROGRESS | {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}, 0, None).watermark
+        is None
+    )
+    assert parse("a", 1, LAST_PROGRESS | {"eventTime": {}}, 0, None).watermark is None
 
 
-def test_a_query_that_does_not_run_says_why():
-    found = parse("a", 1, None, 3, "no topic views yet")
-    assert (found.batch, found.failures, found.error) == (None, 3, "no topic views yet")
+def test_a_query_that_does_not_run_has_its_error():
+    progress = parse("a", 1, None, 3, "no topic views yet")
+    assert (progress.batch, progress.failures, progress.error) == (None, 3, "no topic views yet")

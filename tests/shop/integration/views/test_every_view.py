@@ -43,10 +43,10 @@ def test_reconciliation_finds_every_view_equal(spark, played, live):
 @pytest.mark.parametrize("name", ["sensor_alerts"])
 def test_what_a_machine_keeps_can_be_counted_and_looked_into(spark, played, live, name):
     view = played.views[name]
-    held = {store.variable: store for store in inspection.stores(spark, played.settings, view)}
+    held = {store.variable: store for store in inspection.state_stores(spark, played.settings, view)}
     assert held.keys() == {"pending", "machine", "timers"}
     alerted = {f"{row['sensor_id']}/{row['metric']}" for row in spark.table(gold_of(view)).collect()}
     assert held["machine"].rows >= len(alerted)
     one = min(alerted)
-    found = inspection.look(spark, played.settings, view, held["machine"].operator, one, 10)
+    found = inspection.read_state(spark, played.settings, view, held["machine"].operator, one, 10)
     assert [one in str(row["key"]) for row in found if row["store"] == "machine"] == [True]
