@@ -133,13 +133,13 @@ def rebuild_day(start: datetime, end: datetime, run_id: str) -> list[str]:
 
 def replay_plan(params: dict[str, Any], run_id: str, by: str) -> str:
     """Open the replay that a form asks for, and hold its intervals; its id, the same for the same run."""
-    from lockstep.replay.request import parse
-    from lockstep.replay.run import identify, open_
+    from lockstep.replay.parse import parse
+    from lockstep.replay.run import identify, open_replay
 
     request = parse(params)
     settings = configuration.load()
     with connect(settings, "replay") as spark:
-        return open_(spark, settings, request, by, run_id, identify(request, run_id)).id
+        return open_replay(spark, settings, request, by, run_id, identify(request, run_id)).id
 
 
 def replay_shadow(replay: str, run_id: str) -> dict[str, Any]:
@@ -148,13 +148,13 @@ def replay_shadow(replay: str, run_id: str) -> dict[str, Any]:
 
     settings = configuration.load()
     with connect(settings, "replay") as spark:
-        made = compute(spark, settings, replay, run_id)
-    return {name: made[name] for name in ("seconds", "code_version")}
+        shadowed = compute(spark, settings, replay, run_id)
+    return {"seconds": shadowed.seconds, "code_version": shadowed.code_version}
 
 
 def replay_diff(replay: str, run_id: str) -> str:
     """Compare the replay's shadow with what it would replace; the diff as Markdown, for whoever decides."""
-    from lockstep.replay.markdown import diff_as_markdown
+    from lockstep.replay.report import diff_as_markdown
     from lockstep.replay.run import compare
 
     settings = configuration.load()
@@ -177,7 +177,7 @@ def replay_promote(replay: str, run_id: str) -> dict[str, int]:
 
     settings = configuration.load()
     with connect(settings, "replay") as spark:
-        return dict(promote(spark, settings, replay, run_id)["versions"])
+        return dict(promote(spark, settings, replay, run_id).versions)
 
 
 def replay_discard(replay: str, run_id: str, by: str = "airflow") -> None:
@@ -195,7 +195,7 @@ def replay_undo(replay: str, run_id: str, by: str) -> dict[str, Any]:
 
     settings = configuration.load()
     with connect(settings, "replay") as spark:
-        return dict(undo(spark, settings, replay, run_id, by))
+        return undo(spark, settings, replay, run_id, by).model_dump(mode="json", include={"versions", "kept"})
 
 
 def reconcile(run_id: str) -> dict[str, str]:

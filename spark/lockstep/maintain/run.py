@@ -11,7 +11,7 @@ from lockstep.control.intervals import holders
 from lockstep.control.leases import lease
 from lockstep.ledger import integrity
 from lockstep.ledger.archive import archive
-from lockstep.replay import run as replays
+from lockstep.replay.cleanup import remove_orphan_shadows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run
     Nothing younger than ``retain_hours`` is removed: until then a reader, an as-of query or a replay's undo may use any version.
     A table that a replay is at work on is left alone for as long as that takes, and shadows that no replay needs are removed.
     """
-    replays.tidy(spark, settings)
+    remove_orphan_shadows(spark, settings)
     replayed = {held["table_name"] for held in holders(settings) if held["kind"] == "replay"}
     names = [name for name in tables if not name.startswith("shadow.")]
     archive(spark, settings, names, run_id)
