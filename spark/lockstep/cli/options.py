@@ -60,8 +60,8 @@ def _parameter(name: str, field: str, schema: Mapping[str, Any]) -> inspect.Para
 
 def _type(schema: Mapping[str, Any]) -> str:
     """The field's JSON type, beside null."""
-    types = (one["type"] for one in schema.get("anyOf", [schema]))
-    return str(next(one for one in types if one != "null"))
+    types = (choice["type"] for choice in schema.get("anyOf", [schema]))
+    return str(next(name for name in types if name != "null"))
 
 
 def _value(schema: Mapping[str, Any], field: str, value: Any) -> Any:

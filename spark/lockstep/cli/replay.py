@@ -156,9 +156,9 @@ def _print_list(settings: Settings, replays: list[Replay]) -> None:
             replay.id, replay.state, plain(replay.by), ", ".join(request.layers), *span, plain(request.reason)
         )
     console.print(table)
-    for held in intervals.holders(settings):
+    for lock in intervals.holders(settings):
         console.print(
-            f"{held['table_name']} is held by the {held['kind']} {held['holder']} since {held['since']:%F %T}"
+            f"{lock['table_name']} is held by the {lock['kind']} {lock['holder']} since {lock['since']:%F %T}"
         )
     for name, version in manifest.published(settings).items():
         console.print(f"Readers of {name} stay at version {version} until the replay that holds it goes on.")

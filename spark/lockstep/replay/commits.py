@@ -65,14 +65,14 @@ class ReplayCommit(Model):
 
 def commits_of_replay(settings: "Settings", table: str, replay: Replay) -> dict[Action, ReplayCommit]:
     """The replay's commits to a table. Commits that are older than its plan are not read."""
-    found: dict[Action, ReplayCommit] = {}
+    commits: dict[Action, ReplayCommit] = {}
     for commit in lake.commits(settings, table):
         if commit.timestamp and commit.timestamp < replay.opened_at - CLOCKS_DIFFER_MS:
             break
         own = ReplayCommit.of(commit)
         if own and own.replay == replay.id:
-            found[own.action] = own
-    return found
+            commits[own.action] = own
+    return commits
 
 
 def committed_tables(settings: "Settings", replay: Replay, action: Action) -> dict[str, ReplayCommit]:

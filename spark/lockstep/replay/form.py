@@ -38,7 +38,7 @@ def fields(choices: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Any]]:
 
 def _arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A field's schema as the page can show it: one type instead of ``anyOf``, and null for a field that may stay empty."""
-    types = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    types = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
     arguments = {name: value for name, value in schema.items() if name != "anyOf"} | (types[0] if types else {})
     if types or schema.get("default") == []:
         # The page sends null when all names were taken out of a list again, and an empty text for an empty line.

@@ -39,7 +39,7 @@ class StageResult(Model):
 
 
 class Decision(StageResult):
-    """A stage that a person decided on. It need not be the one who opened the replay."""
+    """A stage on which a person decides, who need not be the one who opened the replay."""
 
     by: str
 
