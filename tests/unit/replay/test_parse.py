@@ -27,9 +27,9 @@ def test_a_day_of_one_view_is_understood():
 
 
 def test_without_a_name_everything_is_meant():
-    found = scope(parse(DAY))
-    assert set(found.views) == set(VIEWS)
-    assert set(found.streams) == set(CONTRACTS)
+    everything = scope(parse(DAY))
+    assert set(everything.views) == set(VIEWS)
+    assert set(everything.streams) == set(CONTRACTS)
 
 
 def test_a_topic_brings_the_views_that_read_it_by_either_name():

@@ -49,11 +49,11 @@ def spans(part):
 
 
 def test_gold_is_planned_from_silver_and_only_from_the_runs_with_rows_for_it(lake):
-    found = resolve(lake, asked(views=[VIEW]))
-    (part,) = found.parts
+    plan = resolve(lake, asked(views=[VIEW]))
+    (part,) = plan.parts
     assert (part.source, part.rows, part.size) == ("silver.page_views", 20, 2000)
     assert spans(part) == {0: (0, 200), 1: (0, 14)}, "a row of the last minute may arrive after the hour"
-    (target,) = found.targets
+    (target,) = plan.targets
     assert (target.low, target.high) == (START, START + timedelta(hours=1))
     assert 60 <= target.windows <= 62
     later = resolve(lake, asked(views=[VIEW], **{"from": START + timedelta(hours=2, minutes=10), "to": "2027-01-01"}))
@@ -69,10 +69,10 @@ def test_silver_is_planned_from_bronze_in_whole_runs(lake):
         {"versions": "silver.page_views@2..2"},
         {"versions": "bronze.page_views@2..2"},
     ):
-        found = resolve(lake, asked(**more, **way))
-        (part,) = found.parts
+        plan = resolve(lake, asked(**more, **way))
+        (part,) = plan.parts
         assert (part.source, spans(part)) == ("bronze.page_views", {0: (100, 200), 1: (7, 14)})
-        assert [t for t in found.targets if t.span] == [], "the windows follow from the rows"
+        assert [t for t in plan.targets if t.span] == [], "the windows follow from the rows"
 
 
 def test_exact_offsets_are_enough_for_gold(lake):
@@ -95,5 +95,5 @@ def test_what_the_ledger_does_not_have_is_refused(lake, way, says):
 
 
 def test_nothing_is_planned_where_there_is_nothing(settings):
-    found = resolve(settings, asked())
-    assert (found.parts, found.targets, found.rows) == ((), (), 0)
+    plan = resolve(settings, asked())
+    assert (plan.parts, plan.targets, plan.rows) == ((), (), 0)
