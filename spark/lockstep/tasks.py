@@ -28,8 +28,8 @@ from lockstep.quality.suites import gated
 from lockstep.reconcile import run as reconciliation
 from lockstep.refine import silver
 from lockstep.replay import run as replays
-from lockstep.replay.markdown import diff_as_markdown
-from lockstep.replay.request import parse
+from lockstep.replay.parse import parse
+from lockstep.replay.report import diff_as_markdown
 from lockstep.serving import merged
 
 if TYPE_CHECKING:
@@ -123,14 +123,14 @@ def replay_plan(params: dict[str, Any], run_id: str, by: str) -> str:
     """Open the replay that a form describes, and hold its intervals; its id. The same run always has the same id."""
     request = parse(params)
     with replaying() as (spark, settings):
-        return replays.open_(spark, settings, request, by, run_id, replays.identify(request, run_id)).id
+        return replays.open_replay(spark, settings, request, by, run_id, replays.identify(request, run_id)).id
 
 
 def replay_shadow(replay: str, run_id: str) -> dict[str, Any]:
     """Compute the replay's shadow tables; the seconds that it took, and the version of the code."""
     with replaying() as (spark, settings):
-        shadow = replays.compute(spark, settings, replay, run_id)
-    return {name: shadow[name] for name in ("seconds", "code_version")}
+        shadowed = replays.compute(spark, settings, replay, run_id)
+    return {"seconds": shadowed.seconds, "code_version": shadowed.code_version}
 
 
 def replay_diff(replay: str, run_id: str) -> str:
@@ -148,7 +148,7 @@ def replay_approve(replay: str, run_id: str, by: str) -> None:
 def replay_promote(replay: str, run_id: str) -> dict[str, int]:
     """Promote the replay; by table, the version of the commit."""
     with replaying() as (spark, settings):
-        return dict(replays.promote(spark, settings, replay, run_id)["versions"])
+        return dict(replays.promote(spark, settings, replay, run_id).versions)
 
 
 def replay_discard(replay: str, run_id: str, by: str = "airflow") -> None:
@@ -160,7 +160,7 @@ def replay_discard(replay: str, run_id: str, by: str = "airflow") -> None:
 def replay_undo(replay: str, run_id: str, by: str) -> dict[str, Any]:
     """Undo the replay; the versions of the commits, and by view the number of windows that later writes keep."""
     with replaying() as (spark, settings):
-        return dict(replays.undo(spark, settings, replay, run_id, by))
+        return replays.undo(spark, settings, replay, run_id, by).model_dump(mode="json", include={"versions", "kept"})
 
 
 def reconcile(run_id: str) -> dict[str, str]:

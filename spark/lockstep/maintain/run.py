@@ -11,7 +11,7 @@ from lockstep.control.intervals import holders
 from lockstep.control.leases import lease
 from lockstep.ledger import integrity
 from lockstep.ledger.archive import archive
-from lockstep.replay import run as replays
+from lockstep.replay.cleanup import remove_orphan_shadows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,8 +41,8 @@ def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run
     No file younger than ``retain_hours`` is removed: a reader, an as-of query or a replay's undo may still need it. Tables
     of a replay that is under way are skipped. Shadow tables that no replay needs are removed.
     """
-    replays.tidy(spark, settings)
-    replayed = {holder["table_name"] for holder in holders(settings) if holder["kind"] == "replay"}
+    remove_orphan_shadows(spark, settings)
+    replayed = {held["table_name"] for held in holders(settings) if held["kind"] == "replay"}
     names = [name for name in tables if not name.startswith("shadow.")]
     archive(spark, settings, names, run_id)
     for name in names:

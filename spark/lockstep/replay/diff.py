@@ -1,8 +1,8 @@
-"""The diff: what a promotion would change, per view and window, and per stream and hour of arrival."""
+"""The diff: what a promotion would change, by view and window, and by stream and hour of arrival."""
 
-from datetime import datetime
+from collections.abc import Iterator, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
@@ -13,11 +13,9 @@ from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, shadow_of
 from lockstep.reconcile.compare import by_window, differences, rows_of
 from lockstep.replay.plan import Plan
-from lockstep.replay.tables import part_of
+from lockstep.replay.stages import KeyCounts, Shadowed, TableDiff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from lockstep.settings import Settings
@@ -36,53 +34,56 @@ COLUMNS = {
     "removed": "BIGINT",
     "sample": "STRING",
 }
+# As many windows as fit on a page beside the table of the diff; ops.replay_windows has all.
 SAMPLES = 5
 SIDES = ("new", "old")
 KINDS = ("equal", "changed", "added", "removed")
 
 
 def diff(
-    spark: "SparkSession", settings: "Settings", plan: Plan, replay: str, made: "Mapping[str, Any]"
-) -> dict[str, dict[str, Any]]:
-    """Compare every shadow with what it would replace, and keep a row for each window in ``ops.replay_windows``.
-
-    Returns:
-        By table: ``windows`` compared, how many are ``equal``, ``changed``, ``added`` and ``removed``, the ``keys`` of each kind,
-        and ``samples`` of windows that differ.
-    """
-    compared = dict(_compared(spark, settings, plan, replay, made))
-    if not compared:
+    spark: "SparkSession", settings: "Settings", plan: Plan, replay: str, shadowed: Shadowed
+) -> dict[str, TableDiff]:
+    """Compare every shadow with the rows that it would replace, by table. Every window is a row of ``ops.replay_windows``."""
+    by_table = dict(_windows(spark, settings, plan, replay, shadowed))
+    if not by_table:
         return {}
-    rows = reduce(lambda one, other: one.unionByName(other), compared.values())
-    rows = rows.withColumn("replay", F.lit(replay)).select(*COLUMNS).persist()
+    windows = reduce(lambda one, other: one.unionByName(other), by_table.values())
+    windows = windows.withColumn("replay", F.lit(replay)).select(*COLUMNS).persist()
     try:
-        _keep(spark, settings, rows, replay)
-        found = {row["table"]: row for row in _counted(rows).collect()}
-        return {table: _told(found.get(table), _samples(rows, table, found.get(table))) for table in compared}
+        _write(spark, settings, windows, replay)
+        totals = {row["table"]: row for row in _totals(windows).collect()}
+        return {table: _table_diff(totals[table], windows) if table in totals else TableDiff() for table in by_table}
     finally:
-        rows.unpersist()
+        windows.unpersist()
 
 
-def _compared(
-    spark: "SparkSession", settings: "Settings", plan: Plan, replay: str, made: "Mapping[str, Any]"
+def changed_windows(tables: Mapping[str, TableDiff]) -> tuple[int, int]:
+    """How many windows of the views differ, and how many there are. Without views, those of silver count."""
+    gold = [table for name, table in tables.items() if name.startswith("gold.")] or list(tables.values())
+    return sum(t.windows - t.equal for t in gold), sum(t.windows for t in gold)
+
+
+def _windows(
+    spark: "SparkSession", settings: "Settings", plan: Plan, replay: str, shadowed: Shadowed
 ) -> "Iterator[tuple[str, DataFrame]]":
-    """By table, a row for each window."""
+    """By table, one row a window."""
     for part in plan.parts:
-        if part_of(plan, part.stream):
+        if plan.silver_part(part.stream):
             table = Tables.of(CONTRACTS[part.stream]).log
             old = lake.read(spark, settings, table).where(part.where)
-            yield table, _judged(_rows(lake.read(spark, settings, shadow_of(table, replay)), old), table)
-    for target in plan.targets:
-        view, shadow = VIEWS[target.view], made["gold"][target.view]
-        if shadow["span"] is not None:
-            table = gold_of(view)
-            old = lake.read(spark, settings, table, shadow["version"]).where(view.interval(*span_of(shadow)))
             new = lake.read(spark, settings, shadow_of(table, replay))
-            yield table, _judged(by_window(new, old, view, SIDES), table)
+            yield table, _with_verdict(_by_hour(new, old), table)
+    for target in plan.targets:
+        view, shadow = VIEWS[target.view], shadowed.gold[target.view]
+        if shadow.span is not None:
+            table = gold_of(view)
+            old = lake.read(spark, settings, table, shadow.version).where(view.interval(*shadow.span))
+            new = lake.read(spark, settings, shadow_of(table, replay))
+            yield table, _with_verdict(by_window(new, old, view, SIDES), table)
 
 
-def _rows(new: "DataFrame", old: "DataFrame") -> "DataFrame":
-    """Rows of silver against each other, by the offset that they came from, hour by hour of their arrival."""
+def _by_hour(new: "DataFrame", old: "DataFrame") -> "DataFrame":
+    """Compare rows of silver that have the same offset, by hour of arrival."""
     keys = ["_partition", "_offset"]
     values = [c for c in old.columns if c not in keys]
     left, right = (rows_of(df, keys, values, F.date_trunc("hour", "_arrival")) for df in (new, old))
@@ -90,56 +91,44 @@ def _rows(new: "DataFrame", old: "DataFrame") -> "DataFrame":
     return differences(left, right, keys, SIDES).withColumn("window_end", end)
 
 
-def _judged(windows: "DataFrame", table: str) -> "DataFrame":
+def _with_verdict(windows: "DataFrame", table: str) -> "DataFrame":
     verdict = (
         F.when(F.col("keys") == F.col("equal"), "equal")
         .when(F.col("keys") == F.col("only_new"), "added")
         .when(F.col("keys") == F.col("only_old"), "removed")
         .otherwise("changed")
     )
-    judged = windows.withColumns({"verdict": verdict, "table": F.lit(table)})
-    return judged.withColumnsRenamed({"only_new": "added", "only_old": "removed"})
+    named = windows.withColumns({"verdict": verdict, "table": F.lit(table)})
+    return named.withColumnsRenamed({"only_new": "added", "only_old": "removed"})
 
 
-def _keep(spark: "SparkSession", settings: "Settings", rows: "DataFrame", replay: str) -> None:
+def _write(spark: "SparkSession", settings: "Settings", windows: "DataFrame", replay: str) -> None:
     if not lake.exists(settings, TABLE):
         lake.create(spark, settings, TABLE, COLUMNS)
     with lease(settings, TABLE, replay):
         earlier = [c.record for c in lake.commits(settings, TABLE) if "diff" in c.record]
         record = {"writer": "replay", "seq": earlier[0]["seq"] + 1 if earlier else 1, "diff": replay}
         txn = ledger.txn(TABLE, record)
-        if any(one["diff"] == replay for one in earlier):
-            # Its shadow was made again, or it died before it could say so: the rows of the last time stand.
-            lake.replace(rows, settings, TABLE, f"replay = '{replay}'", txn, record)
+        if any(known["diff"] == replay for known in earlier):
+            # The shadow was computed again, or the stage died before its record was written.
+            lake.replace(windows, settings, TABLE, f"replay = '{replay}'", txn, record)
         else:
-            lake.append(rows, settings, TABLE, txn, record)
+            lake.append(windows, settings, TABLE, txn, record)
 
 
-def _counted(rows: "DataFrame") -> "DataFrame":
-    windows = (F.count_if(F.col("verdict") == kind).alias(f"windows_{kind}") for kind in KINDS)
-    return rows.groupBy("table").agg(*windows, *(F.sum(kind).alias(kind) for kind in KINDS))
+def _totals(windows: "DataFrame") -> "DataFrame":
+    by_kind = (F.count_if(F.col("verdict") == kind).alias(f"windows_{kind}") for kind in KINDS)
+    return windows.groupBy("table").agg(*by_kind, *(F.sum(kind).alias(kind) for kind in KINDS))
 
 
-def _samples(rows: "DataFrame", table: str, found: "Row | None") -> list[str]:
-    if found is None or not sum(found[f"windows_{kind}"] for kind in KINDS[1:]):
-        return []
-    differing = rows.where((F.col("table") == table) & (F.col("verdict") != "equal"))
+def _table_diff(total: "Row", windows: "DataFrame") -> TableDiff:
+    by_kind = {kind: total[f"windows_{kind}"] for kind in KINDS}
+    count = sum(by_kind.values())
+    samples = _samples(windows, total["table"]) if by_kind["equal"] < count else ()
+    return TableDiff(windows=count, **by_kind, keys=KeyCounts(**{kind: total[kind] for kind in KINDS}), samples=samples)
+
+
+def _samples(windows: "DataFrame", table: str) -> tuple[str, ...]:
+    differing = windows.where((F.col("table") == table) & (F.col("verdict") != "equal"))
     first = differing.orderBy("window_start").limit(SAMPLES).collect()
-    return [f"{r['window_start']:%F %T}: {r['verdict']}, such as {r['sample']}" for r in first]
-
-
-def _told(found: "Row | None", samples: list[str]) -> dict[str, Any]:
-    windows = {kind: found[f"windows_{kind}"] if found else 0 for kind in KINDS}
-    keys = {kind: found[kind] if found else 0 for kind in KINDS}
-    return {"windows": sum(windows.values()), **windows, "keys": keys, "samples": samples}
-
-
-def span_of(shadow: "Mapping[str, Any]") -> Any:
-    """The interval of a view's shadow, as its record has it."""
-    return tuple(datetime.fromisoformat(moment) for moment in shadow["span"])
-
-
-def changes(found: "Mapping[str, Mapping[str, Any]]") -> tuple[int, int]:
-    """How many windows of the views differ, and how many there are."""
-    gold = [table for name, table in found.items() if name.startswith("gold.")] or list(found.values())
-    return sum(t["windows"] - t["equal"] for t in gold), sum(t["windows"] for t in gold)
+    return tuple(f"{r['window_start']:%F %T}: {r['verdict']}, such as {r['sample']}" for r in first)

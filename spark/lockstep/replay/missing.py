@@ -1,16 +1,22 @@
-"""What of a replay's interval Kafka has and bronze does not: it comes in by the way that all rows come in."""
+"""Rows of a replay's interval that Kafka has and bronze lacks. They are ingested first, through the normal pipeline."""
 
+from contextlib import closing
+from datetime import datetime
 from typing import TYPE_CHECKING
+
+from kafka import TopicPartition
 
 from lockstep import ledger
 from lockstep.batch.rollup import roll_up
-from lockstep.contracts import CONTRACTS
+from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition.tables import Tables
 from lockstep.ingest.bronze import ingest
-from lockstep.ledger.ranges import ends
+from lockstep.ingest.offsets import offsets_of_existing_topics
+from lockstep.kafka_clients import consumer
+from lockstep.ledger.ranges import Range, ends
 from lockstep.refine.silver import refine
+from lockstep.replay.parse import readers
 from lockstep.replay.plan import Part, Plan
-from lockstep.replay.request import readers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,12 +24,48 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
-def bring_in(spark: "SparkSession", settings: "Settings", plan: Plan, run_id: str) -> None:
-    """Take what the plan found in Kafka alone, through every layer."""
+def ranges_missing(settings: "Settings", contract: Contract, start: datetime, end: datetime) -> tuple[Range, ...]:
+    """The offsets of the topic between two timestamps (UTC) that are beyond bronze's position."""
+    newest = ledger.latest(settings, Tables.of(contract).bronze)
+    position = ends(newest.ranges) if newest else {}
+    beyond = (
+        Range(r.topic, r.topic_id, r.partition, max(r.start, position.get(r.partition, 0)), r.end)
+        for r in _between(settings, contract.topic, start, end)
+        if r.end > position.get(r.partition, 0)
+    )
+    return tuple(r for r in beyond if r.size)
+
+
+def _between(settings: "Settings", topic: str, start: datetime, end: datetime) -> list[Range]:
+    """Per partition, from the first offset with a timestamp of at least ``start`` to the first with at least ``end``.
+
+    With ``CreateTime`` offsets are not ordered by time: some rows before the first may be younger than ``start``, and some after
+    the last older than ``end``. A topic that does not exist has no ranges.
+    """
+    offsets = offsets_of_existing_topics(settings, [topic]).get(topic)
+    if offsets is None:
+        return []
+    partitions = {p: TopicPartition(topic, p) for p in offsets.partitions}
+    with closing(consumer(settings)) as reader:
+        at_start, at_end = (
+            reader.offsets_for_times({tp: int(moment.timestamp() * 1000) for tp in partitions.values()})
+            for moment in (start, end)
+        )
+    ranges = []
+    for p, tp in sorted(partitions.items()):
+        # No offset is that late: the partition ends before.
+        first, last = (at[tp].offset if at.get(tp) else offsets.partitions[p][1] for at in (at_start, at_end))
+        ranges.append(Range(topic, offsets.topic_id, p, first, max(first, last)))
+    return ranges
+
+
+def ingest_missing(spark: "SparkSession", settings: "Settings", plan: Plan, run_id: str) -> None:
+    """Ingest, refine and roll up what the plan found in Kafka but not in bronze."""
     streams = [part.stream for part in plan.parts if part.missing]
     for part in plan.parts:
-        while part.missing and not _has(settings, part) and ingest(spark, settings, CONTRACTS[part.stream], run_id):
-            pass
+        while part.missing and not _is_ingested(settings, part):
+            if not ingest(spark, settings, CONTRACTS[part.stream], run_id):
+                break
     for stream in streams:
         while refine(spark, settings, CONTRACTS[stream], run_id):
             pass
@@ -31,7 +73,7 @@ def bring_in(spark: "SparkSession", settings: "Settings", plan: Plan, run_id: st
         roll_up(spark, settings, view, run_id)
 
 
-def _has(settings: "Settings", part: Part) -> bool:
-    done = ledger.latest(settings, Tables.of(CONTRACTS[part.stream]).bronze)
-    held = ends(done.ranges) if done else {}
-    return all(held.get(r.partition, 0) >= r.end for r in part.missing)
+def _is_ingested(settings: "Settings", part: Part) -> bool:
+    newest = ledger.latest(settings, Tables.of(CONTRACTS[part.stream]).bronze)
+    position = ends(newest.ranges) if newest else {}
+    return all(position.get(r.partition, 0) >= r.end for r in part.missing)

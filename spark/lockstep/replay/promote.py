@@ -1,6 +1,6 @@
 """Promote a shadow: one commit a table, upstream first, then one switch of the published manifest.
 
-The leases of all tables are held from the first to the last.
+The leases of all tables are held from the first commit to the last.
 """
 
 from datetime import UTC
@@ -13,14 +13,16 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, shadow_of
+from lockstep.definition.view import Interval
 from lockstep.failpoints import failpoint
-from lockstep.ledger.ranges import Range, size
+from lockstep.ledger.ranges import size
 from lockstep.refine.silver import QUARANTINE, QUARANTINE_PROPERTIES
-from lockstep.replay.diff import span_of
-from lockstep.replay.plan import Part, Span
+from lockstep.replay.commits import Action
+from lockstep.replay.plan import Part, Target
 from lockstep.replay.record import Replay
-from lockstep.replay.stage import Stage, of_stream, since
-from lockstep.replay.tables import current, part_of, written
+from lockstep.replay.stages import Shadowed, ShadowedView
+from lockstep.replay.tables import newest_entry, ranges_since, tables_written, where_in
+from lockstep.replay.writer import Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,74 +30,91 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
-def promote(spark: "SparkSession", settings: "Settings", replay: Replay, run_id: str) -> dict[str, int]:
-    """Put the shadow in the place of the interval's rows; what arrived since it was computed is caught up.
+def promote(
+    spark: "SparkSession", settings: "Settings", replay: Replay, shadowed: Shadowed, run_id: str
+) -> dict[str, int]:
+    """Replace the interval's rows with those of the shadow. Rows that arrived since the shadow was computed are counted, too.
 
     Returns:
         By table, the version of the replay's commit.
     """
-    stage = Stage(spark, settings, replay, "promote", run_id)
-    plan, made = replay.plan, replay.stages["shadowed"]
-    with stage.over(written(plan)):
+    writer = Writer(spark, settings, replay, Action.PROMOTE, run_id)
+    plan = replay.plan
+    with writer.holding(tables_written(plan)):
         for part in plan.parts:
-            if holes := made["holes"].get(part.stream, {}).get("ranges"):
-                _bronze(stage, part, [Range(**r) for r in holes])
+            _promote_bronze(writer, part, shadowed)
         for part in plan.parts:
-            if part_of(plan, part.stream):
-                _silver(stage, part)
+            if plan.silver_part(part.stream):
+                _promote_silver(writer, part, shadowed)
         for target in plan.targets:
-            _gold(stage, VIEWS[target.view])
+            _promote_gold(writer, target, shadowed)
         failpoint("shadow-promoted")
-        return stage.publish()
+        return writer.publish()
 
 
-def _bronze(stage: Stage, part: Part, holes: list[Range]) -> None:
-    table = Tables.of(CONTRACTS[part.stream]).bronze
-    if not stage.has(table):
-        stage.bronze(table, _shadow(stage, table), holes)
+def _promote_bronze(writer: Writer, part: Part, shadowed: Shadowed) -> None:
+    table, shadow = Tables.of(CONTRACTS[part.stream]).bronze, shadowed.bronze.get(part.stream)
+    if shadow and shadow.ranges and not writer.is_written(table):
+        writer.write_bronze(table, _shadow_rows(writer, table), list(shadow.ranges))
 
 
-def _silver(stage: Stage, part: Part) -> None:
+def _promote_silver(writer: Writer, part: Part, shadowed: Shadowed) -> None:
     tables = Tables.of(CONTRACTS[part.stream])
-    if stage.has(tables.log):
+    if writer.is_written(tables.log):
         return
-    bad = _shadow(stage, tables.quarantine)
-    if not lake.exists(stage.settings, tables.quarantine) and not bad.isEmpty():
-        lake.create(stage.spark, stage.settings, tables.quarantine, QUARANTINE, properties=QUARANTINE_PROPERTIES)
-    delta = stage.replay.stages["shadowed"]["silver"][part.stream]["delta"]
-    stage.silver(part, _shadow(stage, tables.log), bad, delta)
+    bad = _shadow_rows(writer, tables.quarantine)
+    if not lake.exists(writer.settings, tables.quarantine) and not bad.isEmpty():
+        lake.create(writer.spark, writer.settings, tables.quarantine, QUARANTINE, properties=QUARANTINE_PROPERTIES)
+    writer.write_silver(part, _shadow_rows(writer, tables.log), bad, shadowed.silver[part.stream].delta)
 
 
-def _gold(stage: Stage, view: View) -> None:
-    table, shadow = gold_of(view), stage.replay.stages["shadowed"]["gold"][view.name]
-    if shadow["span"] is None or stage.has(table):
+def _promote_gold(writer: Writer, target: Target, shadowed: Shadowed) -> None:
+    view, shadow = VIEWS[target.view], shadowed.gold[target.view]
+    table = gold_of(view)
+    if shadow.span is None or writer.is_written(table):
         return
-    rows, span = _caught_up(stage, view, _shadow(stage, table), span_of(shadow), current(stage.settings, table))
-    stage.gold(view, rows, span)
+    entry = newest_entry(writer.settings, table)
+    rows, span = _caught_up(writer, target, shadow, shadow.span, entry)
+    writer.write_gold(view, rows, span)
 
 
-def _shadow(stage: Stage, table: str) -> "DataFrame":
-    return stage.read(shadow_of(table, stage.replay.id))
+def _shadow_rows(writer: Writer, table: str) -> "DataFrame":
+    return writer.read(shadow_of(table, writer.replay.id))
 
 
-def _caught_up(stage: Stage, view: View, rows: "DataFrame", span: Span, done: ledger.Entry) -> "tuple[DataFrame, Span]":
-    """The shadow's rows at gold's position of now: what rows touch that gold has taken since is computed again."""
-    plan = stage.replay.plan
-    new = since(done, [Range(**r) for r in stage.replay.stages["shadowed"]["gold"][view.name]["ranges"]])
+def _caught_up(
+    writer: Writer, target: Target, shadow: ShadowedView, span: Interval, entry: ledger.Entry
+) -> "tuple[DataFrame, Interval]":
+    """The shadow's rows at gold's position of now, and their span.
+
+    What the rows touch that gold has taken since the shadow was computed is computed again.
+    """
+    view, late = VIEWS[target.view], writer.replay.plan.late
+    rows = _shadow_rows(writer, gold_of(view))
+    new = ranges_since(entry, shadow.ranges)
     if not size(new):
         return rows, span
-    silver = {stream: covered(stage.spark, stage.settings, stream, done) for stream in view.streams}
-    counting = view.with_late() if plan.late else view
+    silver = {stream: covered(writer.spark, writer.settings, stream, entry) for stream in view.streams}
+    counting = view.with_late() if late else view
     if view.keeps_until:
-        # Its state may reach anywhere, and it may be final further on than it was.
-        asked = next((target.high for target in plan.targets if target.view == view.name), None)
-        wide = bounded(view, done, span[0], max(span[1], asked or span[1]))
+        # A new row may change any later row of its key, and more rows may be final than before.
+        wide = bounded(view, entry, span[0], max(span[1], target.high or span[1]))
         return result(counting, silver, *wide), wide
-    found = summary(view, {stream: silver[stream].where(of_stream(new, stream)) for stream in view.streams})
-    if found["first"] is None:
+    arrived = {stream: rows.where(where_in(new, CONTRACTS[stream].topic)) for stream, rows in silver.items()}
+    touched = _touched(view, arrived)
+    if touched is None:
         return rows, span
-    low, high = (moment.replace(tzinfo=UTC) for moment in view.touched_by(found["first"], found["last"]))
-    low, high = max(low, span[0]), min(high, span[1])
+    low, high = max(touched[0], span[0]), min(touched[1], span[1])
     if low >= high:
         return rows, span
     return rows.where(f"NOT ({view.interval(low, high)})").unionByName(result(counting, silver, low, high)), span
+
+
+def _touched(view: View, rows: "dict[str, DataFrame]") -> Interval | None:
+    """The times of the view's rows that these rows of silver count in."""
+    times = summary(view, rows)
+    if times["first"] is None:
+        return None
+    low, high = view.touched_by(times["first"], times["last"])
+    # Spark hands out times without a zone, which are UTC.
+    return low.replace(tzinfo=UTC), high.replace(tzinfo=UTC)

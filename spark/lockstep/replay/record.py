@@ -1,8 +1,7 @@
-"""The record of every replay: one row a stage in ``ops.replays``, and the state of a replay, read back without Spark."""
+"""The record of every replay: one row a stage in ``ops.replays``. The state of a replay is read back from it without Spark."""
 
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,18 @@ from lockstep import lake, ledger
 from lockstep.control.leases import lease
 from lockstep.definition.columns import ddl
 from lockstep.replay.plan import Plan
-from lockstep.replay.request import Refused, Request
+from lockstep.replay.request import ReplayRefused, Request
+from lockstep.replay.stages import (
+    Approved,
+    Compared,
+    Decision,
+    Discarded,
+    Promoted,
+    Shadowed,
+    Stage,
+    StageResult,
+    Undone,
+)
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -30,7 +40,11 @@ COLUMNS = {
     "code_version": "STRING",
     "at": "TIMESTAMP",
 }
-ENDS = ("promoted", "undone", "discarded")
+RESULTS: tuple[type[StageResult], ...] = (Plan, Shadowed, Compared, Approved, Promoted, Undone, Discarded)
+_MODEL = {model.stage: model for model in RESULTS}
+# The field of a replay that has the stage's result.
+_FIELD = {stage: "plan" if stage is Stage.PLANNED else stage.value for stage in Stage}
+_ENDS = {Stage.PROMOTED, Stage.UNDONE, Stage.DISCARDED}
 
 
 @dataclass(frozen=True)
@@ -38,103 +52,113 @@ class Replay:
     """A replay as its record says.
 
     Args:
-        stages: what is known of each stage that is done, in the order in which they were done last: planned, shadowed,
-            compared, approved, promoted, undone, discarded.
         opened_at: when it was planned (milliseconds, UTC).
+        order: the stages in the order in which they were last done.
     """
 
     id: str
     by: str
     request: Request
     opened_at: int
-    stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    plan: Plan
+    shadowed: Shadowed | None = None
+    compared: Compared | None = None
+    approved: Approved | None = None
+    promoted: Promoted | None = None
+    undone: Undone | None = None
+    discarded: Discarded | None = None
+    order: tuple[Stage, ...] = (Stage.PLANNED,)
 
     @property
-    def plan(self) -> Plan:
-        return Plan.model_validate(self.stages["planned"])
-
-    @property
-    def state(self) -> str:
+    def state(self) -> Stage:
         """The newest stage."""
-        return list(self.stages)[-1]
+        return self.order[-1]
 
-    def has(self, stage: str, after: str) -> bool:
-        """Whether the stage was done, and not before another that was done again since."""
-        order = list(self.stages)
-        return stage in order and after in order and order.index(stage) > order.index(after)
+    def has(self, stage: Stage, after: Stage) -> bool:
+        """Whether the stage was done, and the earlier one was not done again since."""
+        return stage in self.order and after in self.order and self.order.index(stage) > self.order.index(after)
 
     @property
     def is_open(self) -> bool:
         """Whether it still holds its intervals, and may go on."""
-        return not any(end in self.stages for end in ENDS)
+        return not _ENDS & set(self.order)
+
+    @property
+    def results(self) -> dict[Stage, StageResult]:
+        """What is known of each stage, in the order in which they were last done."""
+        return {stage: getattr(self, _FIELD[stage]) for stage in self.order}
 
 
-def write(
-    spark: "SparkSession",
-    settings: "Settings",
-    replay: str,
-    stage: str,
-    run_id: str,
-    by: str,
-    request: Request,
-    detail: Mapping[str, Any],
-) -> None:
-    """Add a stage to the record."""
+def write(spark: "SparkSession", settings: "Settings", replay: Replay, result: StageResult, run_id: str) -> None:
+    """Add what a stage of the replay has found or done to the record."""
     if not lake.exists(settings, TABLE):
         lake.create(spark, settings, TABLE, COLUMNS)
+    by = result.by if isinstance(result, Decision) else replay.by
+    row = {
+        "replay": replay.id,
+        "stage": result.stage.value,
+        "by": by,
+        "reason": replay.request.reason,
+        "request": replay.request.model_dump_json(by_alias=True, exclude_defaults=True),
+        "detail": result.model_dump_json(),
+        "run_id": run_id,
+        "code_version": code_version(),
+        "at": datetime.now(UTC),
+    }
     with lease(settings, TABLE, run_id):
-        newest = next((c.record for c in lake.commits(settings, TABLE) if "seq" in c.record), {"seq": 0})
-        row = (
-            replay,
-            stage,
-            by,
-            request.reason,
-            json.dumps(request.as_dict()),
-            json.dumps(detail),
-            run_id,
-            code_version(),
-            datetime.now(UTC),
-        )
+        seq = next((c.record["seq"] for c in lake.commits(settings, TABLE) if "seq" in c.record), 0)
         record = {
             "writer": "replay",
-            "seq": newest["seq"] + 1,
-            "replay": replay,
-            "stage": stage,
+            "seq": seq + 1,
+            "replay": replay.id,
+            "stage": result.stage.value,
             "by": by,
-            "request": request.as_dict(),
-            "detail": detail,
+            "request": replay.request.as_dict(),
+            "detail": result.model_dump(mode="json"),
             "run_id": run_id,
         }
-        lake.append(spark.createDataFrame([row], ddl(COLUMNS)), settings, TABLE, ledger.txn(TABLE, record), record)
+        rows = spark.createDataFrame([tuple(row.values())], ddl(COLUMNS))
+        lake.append(rows, settings, TABLE, ledger.txn(TABLE, record), record)
 
 
 def read(settings: "Settings", replay: str) -> Replay | None:
     """The replay with this id, or None."""
-    return next((found for found in replays(settings) if found.id == replay), None)
+    return next((known for known in replays(settings) if known.id == replay), None)
 
 
 def find(settings: "Settings", replay: str) -> Replay:
-    """The same.
+    """The replay with this id, which must exist.
 
     Raises:
-        Refused: there is none.
+        ReplayRefused: there is none.
     """
-    found = read(settings, replay)
-    if found is None:
-        raise Refused(f"There is no replay {replay}: `lockstep replay show` lists them.")
-    return found
+    known = read(settings, replay)
+    if known is None:
+        raise ReplayRefused(f"There is no replay {replay}: `lockstep replay show` lists them.")
+    return known
 
 
 def replays(settings: "Settings") -> Iterator[Replay]:
     """All replays, the one that was opened last first."""
-    stages: dict[str, dict[str, Any]] = {}
+    later: dict[str, dict[Stage, Any]] = {}
     for commit in lake.commits(settings, TABLE):
         record = commit.record
         if "stage" not in record:
             continue
-        known = stages.get(record["replay"], {})
-        # Newest first: of a stage that was done again, the last time counts.
-        stages[record["replay"]] = known if record["stage"] in known else {record["stage"]: record["detail"]} | known
-        if record["stage"] == "planned":
-            request = Request.model_validate(record["request"])
-            yield Replay(record["replay"], record["by"], request, commit.timestamp, stages.pop(record["replay"]))
+        stage = Stage(record["stage"])
+        results = later.setdefault(record["replay"], {})
+        # The log is read from its end: of a stage that was done twice, the second time comes first, and counts.
+        results.setdefault(stage, _MODEL[stage].model_validate(record["detail"]))
+        if stage is Stage.PLANNED:
+            yield _replay(later.pop(record["replay"]), record, commit.timestamp)
+
+
+def _replay(newest_first: dict[Stage, Any], record: Any, opened_at: int) -> Replay:
+    return Replay(
+        id=record["replay"],
+        by=record["by"],
+        request=Request.model_validate(record["request"]),
+        opened_at=opened_at,
+        order=tuple(reversed(newest_first)),
+        **{_FIELD[stage]: result for stage, result in newest_first.items()},
+    )

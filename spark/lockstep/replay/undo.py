@@ -1,135 +1,115 @@
 """Undo a promotion: put back the rows of its interval, one commit a table, as they were in the version before it.
 
-The leases of all tables are held from the first to the last.
+The leases of all tables are held from the first commit to the last.
 """
 
-from collections.abc import Mapping
-from datetime import datetime
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lockstep import lake, ledger
+from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View, Windowed
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of
+from lockstep.definition.view import Interval
 from lockstep.ledger.ranges import Range, to_where
+from lockstep.replay.commits import Action, ReplayCommit, committed_tables
+from lockstep.replay.plan import Part
 from lockstep.replay.record import Replay
-from lockstep.replay.request import Refused
-from lockstep.replay.stage import Stage, commits, of_stream, since
-from lockstep.replay.tables import current, others
+from lockstep.replay.stages import Undone
+from lockstep.replay.tables import newest_entry, ranges_since, where_in
+from lockstep.replay.writer import Writer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from lockstep.lake import Commit
     from lockstep.settings import Settings
 
 
-def undo(spark: "SparkSession", settings: "Settings", replay: Replay, run_id: str) -> dict[str, Any]:
-    """Put back the rows of the interval as they were before the promotion; what came to other intervals since stays.
+def undo(spark: "SparkSession", settings: "Settings", replay: Replay, run_id: str, by: str) -> Undone:
+    """Put back the rows of the interval. What was written to other intervals since the promotion stays.
 
-    A window that rows have reached since the promotion, or anybody has changed, stays as it is now: put back, it would lack them.
-    Of a keyed view that holds for each key.
-
-    Returns:
-        ``versions`` by table, and ``kept``: by view how many windows, or keys, stay as they are.
+    A window that new rows have reached since the promotion, or that anybody has changed, stays as it is now: the version before
+    lacks these rows. Of a keyed view that holds for each key.
     """
-    stage = Stage(spark, settings, replay, "undo", run_id)
-    promoted = commits(settings, replay, "promote")
+    writer = Writer(spark, settings, replay, Action.UNDO, run_id)
+    promotions = committed_tables(settings, replay, Action.PROMOTE)
     kept: dict[str, int] = {}
-    with stage.over(list(promoted)):
-        for table, commit in promoted.items():
-            if stage.has(table):
-                continue
-            layer, _, name = table.partition(".")
-            if layer == "gold":
-                kept[name] = _gold(stage, VIEWS[name], commit)
-            elif layer == "silver":
-                _silver(stage, table, commit)
-            else:
-                holes = [Range(**r) for r in commit.record["replayed"]]
-                before = stage.read(table, commit.version - 1).where(to_where(holes))
-                stage.bronze(table, before, holes)
-        return {"versions": stage.publish(), "kept": kept}
+    with writer.holding(list(promotions)):
+        for part in replay.plan.parts:
+            tables = Tables.of(CONTRACTS[part.stream])
+            if (commit := promotions.get(tables.bronze)) and not writer.is_written(tables.bronze):
+                _undo_bronze(writer, tables.bronze, commit)
+        for part in replay.plan.parts:
+            tables = Tables.of(CONTRACTS[part.stream])
+            if (commit := promotions.get(tables.log)) and not writer.is_written(tables.log):
+                _undo_silver(writer, tables, part, commit)
+        for target in replay.plan.targets:
+            view = VIEWS[target.view]
+            commit = promotions.get(gold_of(view))
+            if commit and commit.span and not writer.is_written(gold_of(view)):
+                kept[view.name] = _undo_gold(writer, view, commit, commit.span)
+        return Undone(versions=writer.publish(), kept=kept, by=by)
 
 
-def check_newest(settings: "Settings", replay: Replay) -> None:
-    """Hold the replay's promotion against those that came after it.
-
-    Raises:
-        Refused: another was promoted over it.
-    """
-    for table, commit in commits(settings, replay, "promote").items():
-        for name, record in others(settings, table, commit):
-            if _overlap(commit.record, record):
-                raise Refused(f"{table}: the replay {name} was promoted over {replay.id} since. Undo {name} first.")
+def _undo_bronze(writer: Writer, table: str, promotion: ReplayCommit) -> None:
+    ranges = list(promotion.replayed)
+    before = writer.read(table, promotion.version - 1).where(to_where(ranges))
+    writer.write_bronze(table, before, ranges)
 
 
-def _silver(stage: Stage, table: str, commit: "Commit") -> None:
-    before = stage.read(table, commit.version - 1)
-    part = next(p for p in stage.replay.plan.parts if Tables.of(CONTRACTS[p.stream]).log == table)
-    quarantine = Tables.of(CONTRACTS[part.stream]).quarantine
+def _undo_silver(writer: Writer, tables: Tables, part: Part, promotion: ReplayCommit) -> None:
+    before = writer.read(tables.log, promotion.version - 1)
     bad = before.where("false")
-    if lake.exists(stage.settings, quarantine):
-        there = stage.made(quarantine).get("promote")
-        bad = stage.read(quarantine, there.version - 1 if there else None).where(part.where)
-    delta = {name: -count for name, count in commit.record["counts"].items()}
-    stage.silver(part, before.where(part.where), bad, delta)
+    if lake.exists(writer.settings, tables.quarantine):
+        commit = writer.commits(tables.quarantine).get(Action.PROMOTE)
+        bad = writer.read(tables.quarantine, commit.version - 1 if commit else None).where(part.where)
+    delta = {outcome: -count for outcome, count in promotion.counts.items()}
+    writer.write_silver(part, before.where(part.where), bad, delta)
 
 
-def _gold(stage: Stage, view: View, commit: "Commit") -> int:
+def _undo_gold(writer: Writer, view: View, promotion: ReplayCommit, span: Interval) -> int:
     """Returns how many windows, or keys of a keyed view, stay as they are now."""
     table = gold_of(view)
-    low, high = (datetime.fromisoformat(moment) for moment in commit.record["span"])
-    versions = (commit.version - 1, commit.version, None)
-    before, then, now = (stage.read(table, at).where(view.interval(low, high)) for at in versions)
-    new = since(current(stage.settings, table), list(ledger.entry(commit).ranges))
-    kept = _touched(view, stage, now, then, new).persist()
+    versions = (promotion.version - 1, promotion.version, None)
+    before, promoted, now = (writer.read(table, version).where(view.interval(*span)) for version in versions)
+    new = ranges_since(newest_entry(writer.settings, table), promotion.ranges)
+    kept = _changed_since(view, writer, now, promoted, new).persist()
     try:
         rows = before
         if count := kept.count():
             keys = kept.columns
             rows = before.join(kept, keys, "left_anti").unionByName(now.join(kept, keys, "left_semi"))
-        stage.gold(view, rows.select(*before.columns), (low, high))
+        writer.write_gold(view, rows.select(*before.columns), span)
         return count
     finally:
         kept.unpersist()
 
 
 @singledispatch
-def _touched(view: View, _stage: Stage, now: "DataFrame", then: "DataFrame", _new: list[Range]) -> "DataFrame":
-    """What must stay as it is now: the keys that anybody has changed since; of a windowed view the windows."""
+def _changed_since(
+    view: View, _writer: Writer, now: "DataFrame", promoted: "DataFrame", _new: list[Range]
+) -> "DataFrame":
+    """The keys that stay as they are, because they have changed since the promotion; of a windowed view the windows."""
     keys = list(view.key)
-    return now.exceptAll(then).select(*keys).unionAll(then.exceptAll(now).select(*keys)).distinct()
+    return now.exceptAll(promoted).select(*keys).unionAll(promoted.exceptAll(now).select(*keys)).distinct()
 
 
-@_touched.register(Windowed)
-def _touched_windows(
-    view: Windowed, stage: Stage, now: "DataFrame", then: "DataFrame", new: list[Range]
+@_changed_since.register(Windowed)
+def _windows_changed_since(
+    view: Windowed, writer: Writer, now: "DataFrame", promoted: "DataFrame", new: list[Range]
 ) -> "DataFrame":
     """The windows that rows have reached since, or that anybody has changed."""
-    changed = now.exceptAll(then).unionAll(then.exceptAll(now)).select("window_start")
-    rows = stage.read(Tables.of(CONTRACTS[view.input]).log).where(of_stream(new, view.input))
-    return changed.unionAll(_windows(view, rows.where(view.on_time))).distinct()
+    changed = now.exceptAll(promoted).unionAll(promoted.exceptAll(now)).select("window_start")
+    contract = CONTRACTS[view.input]
+    rows = writer.read(Tables.of(contract).log).where(where_in(new, contract.topic))
+    return changed.unionAll(_windows_of(view, rows.where(view.on_time))).distinct()
 
 
-def _windows(view: Windowed, rows: "DataFrame") -> "DataFrame":
+def _windows_of(view: Windowed, rows: "DataFrame") -> "DataFrame":
     """The starts of the windows that hold the rows."""
-    size_, slide = (int(length.total_seconds() * 1_000_000) for length in (view.size, view.slide))
+    size, slide = (int(length.total_seconds() * 1_000_000) for length in (view.size, view.slide))
     at = f"unix_micros({view.event_time})"
-    ends = rows.selectExpr(f"({at} - {size_}) div {slide} + 1 AS first", f"{at} div {slide} AS last")
-    starts = ends.where("first <= last").selectExpr("explode(sequence(first, last)) AS n")
+    numbers = rows.selectExpr(f"({at} - {size}) div {slide} + 1 AS first", f"{at} div {slide} AS last")
+    starts = numbers.where("first <= last").selectExpr("explode(sequence(first, last)) AS n")
     return starts.selectExpr(f"timestamp_micros(n * {slide}) AS window_start")
-
-
-def _overlap(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if "span" in one and "span" in other:
-        (low, high), (start, end) = ([datetime.fromisoformat(m) for m in r["span"]] for r in (one, other))
-        # An upserted view is written as a whole, and its span may be empty.
-        return (low < end and start < high) or low >= high or start >= end
-    spans = {r["partition"]: (r["start"], r["end"]) for r in one.get("replayed", ())}
-    return any(
-        r["partition"] in spans and r["start"] < spans[r["partition"]][1] and spans[r["partition"]][0] < r["end"]
-        for r in other.get("replayed", ())
-    )

@@ -28,7 +28,7 @@ from lockstep.definition.registry import VIEWS
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
 from lockstep.replay import run
-from lockstep.replay.request import parse
+from lockstep.replay.parse import parse
 from lockstep.settings import Settings
 
 OUTCOMES = ("silver", "duplicates", "quarantined", "markers")
@@ -65,7 +65,7 @@ def replay(settings: Settings, view: View, name: str) -> None:
     hour = {"from": START.isoformat(), "to": START.replace(hour=START.hour + 1).isoformat()}
     wanted = parse({"reason": "a crash test", "views": [view.name]} | hour)
     with connect(settings, "crash") as spark:
-        run.open_(spark, settings, wanted, "tester", "run", name)
+        run.open_replay(spark, settings, wanted, "tester", "run", name)
         run.compute(spark, settings, name, "run")
         run.compare(spark, settings, name, "run")
         run.approve(spark, settings, name, "run", "tester")

@@ -12,8 +12,9 @@ from lockstep.definition import View
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
 from lockstep.replay import run
+from lockstep.replay.parse import parse
 from lockstep.replay.record import Replay, find
-from lockstep.replay.request import Request, parse
+from lockstep.replay.request import Request
 from lockstep.settings import Settings
 
 
@@ -45,7 +46,7 @@ def asked(stream: Contract, view: View) -> Callable[..., Request]:
 @pytest.fixture
 def opened(spark: Any, settings: Settings) -> Callable[[Request], Replay]:
     """Opens a replay: it is planned, and holds its intervals."""
-    return lambda wanted: run.open_(spark, settings, wanted, "tester", "run", run.identify(wanted))
+    return lambda wanted: run.open_replay(spark, settings, wanted, "tester", "run", run.identify(wanted))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A changed definition, replayed over an interval: planned, computed beside, compared, promoted, undone."""
+"""A changed definition, replayed over an interval: planned, computed in a shadow, compared, promoted, undone."""
 
 import subprocess
 import sys
@@ -15,7 +15,8 @@ from lockstep.batch.rollup import rebuild, roll_up
 from lockstep.control import intervals
 from lockstep.definition.registry import VIEWS
 from lockstep.replay import run
-from lockstep.replay.request import Refused
+from lockstep.replay.request import ReplayRefused
+from lockstep.replay.stages import KeyCounts
 
 
 def without_front_page(page_views):
@@ -36,14 +37,14 @@ def test_a_changed_definition_is_promoted_for_its_interval_alone_and_undone(
     play(shop)
     batch()
     gold = f"gold.{view.name}"
-    before = digest(spark.table(gold))
+    before = digest(settings, gold)
     VIEWS[view.name] = replace(view, transform=without_front_page)
 
     replay = redone(asked(), until="compared")
-    assert digest(spark.table(gold)) == before, "until it is promoted, nothing has changed"
-    found = replay.stages["compared"]["tables"][gold]
-    assert (found["windows"], found["equal"], found["changed"], found["removed"]) == (4, 0, 4, 0)
-    assert found["keys"] == {"equal": 4, "changed": 0, "added": 0, "removed": 4}
+    assert digest(settings, gold) == before, "until it is promoted, nothing has changed"
+    diff = replay.compared.tables[gold]
+    assert (diff.windows, diff.equal, diff.changed, diff.removed) == (4, 0, 4, 0)
+    assert diff.keys == KeyCounts(equal=4, changed=0, added=0, removed=4)
 
     run.approve(spark, settings, replay.id, "run", "tester")
     run.promote(spark, settings, replay.id, "run")
@@ -53,13 +54,13 @@ def test_a_changed_definition_is_promoted_for_its_interval_alone_and_undone(
     ], "the window outside of the interval is as it was"
     assert [t for t in lake.tables(settings) if replay.id in t] == [], "shadows do not stay"
     version = _version(settings, gold)
-    assert run.promote(spark, settings, replay.id, "again") == {"versions": {gold: version}}
+    assert run.promote(spark, settings, replay.id, "again").versions == {gold: version}
 
     undone = run.undo(spark, settings, replay.id, "run", "tester")
-    assert undone["kept"] == {view.name: 0}
+    assert undone.kept == {view.name: 0}
     assert run.undo(spark, settings, replay.id, "again", "tester") == undone
     assert _version(settings, gold) == version + 1, "each is one commit, however often it is run"
-    assert digest(spark.table(gold)) == before
+    assert digest(settings, gold) == before
     assert ledger.latest(settings, gold).totals["counted"] == 13
     assert roll_up(spark, settings, view, "run") is None
 
@@ -84,7 +85,7 @@ def test_what_arrives_meanwhile_is_caught_up_and_survives_the_undo(
     shop.view("afterwards", 125, page="/cart")
     shop.flush()
     batch()
-    assert run.undo(spark, settings, replay.id, "run", "tester")["kept"] == {view.name: 1}
+    assert run.undo(spark, settings, replay.id, "run", "tester").kept == {view.name: 1}
     after = counts(rows(gold))
     assert after["10:02", "/cart"] == 2, "a row that came after the promotion is not lost by undoing it"
     assert after["10:01", "/"] == 2
@@ -113,7 +114,7 @@ def test_a_replay_that_is_open_excludes_others_and_backfills_by_name(
         with pytest.raises(intervals.IntervalHeld, match="manual__1"):
             opened(asked((0, 10)))
         rebuild(spark, settings, view, START, START.replace(hour=11), "manual__1")
-    with pytest.raises(Refused, match="discarded"):
+    with pytest.raises(ReplayRefused, match="discarded"):
         run.promote(spark, settings, waiting.id, "run")
 
 
@@ -124,7 +125,7 @@ def test_a_backfill_that_died_holds_nothing(settings, view):
 import os
 from datetime import datetime, UTC
 from lockstep import settings
-from lockstep.replay import lock
+from lockstep.control import intervals
 hour = {{"{table}": (datetime(2026, 11, 10, 10, tzinfo=UTC), datetime(2026, 11, 10, 11, tzinfo=UTC))}}
 with intervals.backfilling(settings.load(), "dies", hour):
     print("held", flush=True)
@@ -144,17 +145,17 @@ def test_neither_a_rule_that_does_not_hold_nor_a_dry_run_changes_anything(
 ):
     play(shop)
     batch()
-    before = digest(spark.table(f"gold.{view.name}"))
+    before = digest(settings, f"gold.{view.name}")
     VIEWS[view.name] = replace(view, transform=without_front_page)
     replay = redone(asked(approve="by_rule", max_changed_percent=50), until="compared")
-    with pytest.raises(Refused, match="4 of 4 windows would change"):
+    with pytest.raises(ReplayRefused, match="4 of 4 windows would change"):
         run.approve(spark, settings, replay.id, "run", "rule")
-    with pytest.raises(Refused, match="not approved"):
+    with pytest.raises(ReplayRefused, match="not approved"):
         run.promote(spark, settings, replay.id, "run")
     run.discard(spark, settings, replay.id, "run", "tester")
     dry = redone(asked(dry_run=True), until="compared")
     assert dry.state == "discarded"
     assert [t for t in lake.tables(settings) if replay.id in t or dry.id in t] == []
-    assert digest(spark.table(f"gold.{view.name}")) == before
+    assert digest(settings, f"gold.{view.name}") == before
     stages = {r["stage"] for r in rows("ops.replays") if r["replay"] == dry.id}
     assert stages == {"planned", "shadowed", "compared", "discarded"}

@@ -23,7 +23,7 @@ from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.refine.silver import refine
 from lockstep.replay import run
-from lockstep.replay.request import parse
+from lockstep.replay.parse import parse
 from shop.simulate.retail import DATA
 
 FIRST = datetime(2011, 3, 1, tzinfo=UTC)
@@ -117,11 +117,11 @@ def amount(row):
 
 def added_up(rows):
     """The oracle: revenue and lines by hour and country."""
-    found = defaultdict(lambda: (Decimal(0), 0))
+    totals = defaultdict(lambda: (Decimal(0), 0))
     for row in rows:
         key = (row["at"].replace(minute=0, second=0), row["Country"])
-        found[key] = (found[key][0] + amount(row), found[key][1] + 1)
-    return dict(found)
+        totals[key] = (totals[key][0] + amount(row), totals[key][1] + 1)
+    return dict(totals)
 
 
 def in_gold(spark, view):
@@ -137,7 +137,7 @@ def test_the_diff_names_exactly_the_windows_that_change_and_undo_gives_back_the_
     ingest(spark, settings, contract, "run")
     refine(spark, settings, contract, "run")
     roll_up(spark, settings, view, "run")
-    before = digest(spark.table(f"gold.{view.name}"))
+    before = digest(settings, f"gold.{view.name}")
     old, new = added_up(history), added_up(row for row in history if row["StockCode"] != POSTAGE)
     assert in_gold(spark, view) == old
 
@@ -146,7 +146,7 @@ def test_the_diff_names_exactly_the_windows_that_change_and_undo_gives_back_the_
         {"reason": "postage is no revenue", "from": FIRST, "to": LAST, "views": [view.name], "approve": "by_hand"}
     )
     name = run.identify(request)
-    replay = run.open_(spark, settings, request, "tester", "run", name)
+    replay = run.open_replay(spark, settings, request, "tester", "run", name)
     assert sum(part.rows for part in replay.plan.parts) == len(history)
     run.compute(spark, settings, name, "run")
     run.compare(spark, settings, name, "run")
@@ -160,4 +160,4 @@ def test_the_diff_names_exactly_the_windows_that_change_and_undo_gives_back_the_
     run.promote(spark, settings, name, "run")
     assert in_gold(spark, view) == new
     run.undo(spark, settings, name, "run", "tester")
-    assert digest(spark.table(f"gold.{view.name}")) == before
+    assert digest(settings, f"gold.{view.name}") == before

@@ -3,8 +3,8 @@
 from lockstep.replay import run
 
 
-def views(found):
-    return {f"{row['window_start']:%H:%M}": row["views"] for row in found}
+def views(rows):
+    return {f"{row['window_start']:%H:%M}": row["views"] for row in rows}
 
 
 def test_late_rows_are_merged_by_a_replay(spark, settings, shop, view, rows, redone, batch, asked):

@@ -1,4 +1,4 @@
-"""What may be asked of a replay: refused with one sentence, before anything is read."""
+"""What a replay may be asked to do. A request that is not allowed is refused with one sentence, before a table is read."""
 
 from datetime import UTC, datetime
 
@@ -10,7 +10,8 @@ from tests.support.paths import CHECKOUT
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
-from lockstep.replay.request import Refused, Request, load, parse, scope
+from lockstep.replay.parse import load, parse, scope
+from lockstep.replay.request import ReplayRefused, Request
 
 DAY = {"reason": "the counting of pages was wrong", "from": "2026-11-10T00:00Z", "to": "2026-11-11T00:00Z"}
 VIEW = "page_views_per_minute"
@@ -26,9 +27,9 @@ def test_a_day_of_one_view_is_understood():
 
 
 def test_without_a_name_everything_is_meant():
-    found = scope(parse(DAY))
-    assert set(found.views) == set(VIEWS)
-    assert set(found.streams) == set(CONTRACTS)
+    everything = scope(parse(DAY))
+    assert set(everything.views) == set(VIEWS)
+    assert set(everything.streams) == set(CONTRACTS)
 
 
 def test_a_topic_brings_the_views_that_read_it_by_either_name():
@@ -71,7 +72,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("sentence", REFUSED)
 def test_what_makes_no_sense_is_refused_with_a_sentence(sentence):
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(ReplayRefused) as refusal:
         parse(REFUSED[sentence])
     assert sentence in str(refusal.value)
     assert "\n" not in str(refusal.value)
@@ -94,21 +95,50 @@ ATTACKS = [
     "a\nb",
     "a\x00b",
 ]
-FIELDS = ["reason", "from", "to", "versions", "approve", "max_changed_percent", "dry_run"]
+FIELDS = ["from", "to", "versions", "approve", "max_changed_percent", "dry_run"]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("field", [*FIELDS, "topics", "views", "layers", "offsets"])
-def test_sql_jinja_shell_and_paths_are_refused_in_every_field(field, attack):
+def test_sql_jinja_shell_and_paths_are_refused_in_every_field_but_the_reason(field, attack):
     value = attack if field in FIELDS else {attack: [1, 2]} if field == "offsets" else [attack]
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(ReplayRefused) as refusal:
         parse(DAY | {field: value})
     assert attack not in str(refusal.value), "what was refused is not repeated"
 
 
 def test_an_unknown_field_with_sql_in_its_name_is_refused():
-    with pytest.raises(Refused):
+    with pytest.raises(ReplayRefused) as refusal:
         parse(DAY | {"x'; drop table y": 1})
+    assert "drop" not in str(refusal.value), "what was refused is not repeated"
+
+
+REASONS = [
+    *ATTACKS,
+    "R&D asked for it",
+    "the customers' ids were swapped",
+    "we select the days from March again",
+    "fix for 'late' rows",
+    "refund of $5 missed",
+    "{{ var.value.x }}",
+    "'); DROP TABLE gold.x; --",
+    "[bold]für Zoë[/bold] \u202e\U0001f600",
+]
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_any_text_is_a_reason_and_arrives_byte_for_byte(reason):
+    request = parse(DAY | {"reason": reason})
+    assert request.reason == reason
+    in_file, in_record = yaml.safe_dump(request.as_dict()), request.model_dump_json(by_alias=True)
+    assert parse(yaml.safe_load(in_file)).reason == reason
+    assert Request.model_validate_json(in_record).reason == reason
+
+
+@pytest.mark.parametrize("reason", ["", "no", "x" * 301])
+def test_a_reason_is_neither_empty_nor_a_novel(reason):
+    with pytest.raises(ReplayRefused, match="reason"):
+        parse(DAY | {"reason": reason})
 
 
 @given(
@@ -124,7 +154,7 @@ def test_an_unknown_field_with_sql_in_its_name_is_refused():
 def test_anything_else_is_refused_too_never_an_error(data):
     try:
         assert isinstance(parse(data), Request)
-    except Refused as refusal:
+    except ReplayRefused as refusal:
         assert str(refusal).endswith(".")
 
 
@@ -143,8 +173,8 @@ def test_the_files_in_the_repository_are_requests(file):
 
 
 def test_a_file_that_cannot_be_read_says_so(tmp_path):
-    with pytest.raises(Refused, match="cannot be read"):
+    with pytest.raises(ReplayRefused, match="cannot be read"):
         load(tmp_path / "none.yaml")
     (tmp_path / "list.yaml").write_text("- 1")
-    with pytest.raises(Refused, match="mapping"):
+    with pytest.raises(ReplayRefused, match="mapping"):
         load(tmp_path / "list.yaml")

@@ -1,0 +1,80 @@
+"""The runs of a table: its commits that took offsets, with the arrivals of their rows. Read from the log alone."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lockstep import lake, ledger
+from lockstep.definition.view import Interval
+from lockstep.ledger.ranges import Range
+
+if TYPE_CHECKING:
+    from lockstep.lake import Commit
+    from lockstep.settings import Settings
+
+# Delta cuts the timestamps of its statistics to milliseconds: the last row may have arrived so much later.
+STATISTICS_STEP = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One commit of a table that took offsets.
+
+    Args:
+        first, last: the arrivals of its first and last row (UTC), where its statistics have them.
+        size: bytes as written.
+    """
+
+    entry: ledger.Entry
+    first: datetime | None
+    last: datetime | None
+    size: int
+
+    def overlaps(self, span: Interval) -> bool:
+        """Whether any of its rows may have arrived in the interval."""
+        return self.first is None or self.last is None or (self.first < span[1] and self.last >= span[0])
+
+
+def runs(settings: "Settings", table: str, arrival: str) -> Iterator[Run]:
+    """The table's runs, newest first; ``arrival`` is its column with the time of arrival."""
+    for commit in lake.commits(settings, table):
+        if "ranges" in commit.record:
+            entry = ledger.entry(commit)
+            if any(r.size for r in entry.ranges):
+                yield Run(entry, *arrivals(commit, arrival), commit.size)
+
+
+def arrivals(commit: "Commit", column: str) -> tuple[datetime | None, datetime | None]:
+    """The first and the last value of a timestamp column in the files that a commit added, by their statistics."""
+    lows = [f.get("minValues", {}).get(column) for f in commit.files]
+    highs = [f.get("maxValues", {}).get(column) for f in commit.files]
+    if not lows or None in (*lows, *highs):
+        return None, None
+    return _time(min(lows)), _time(max(highs)) + STATISTICS_STEP
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def hull(entries: Iterable[ledger.Entry], topic: str) -> list[Range]:
+    """One range per partition from the start of the first entry to the end of the last: entries join without a gap."""
+    by_partition: dict[int, list[Range]] = {}
+    for entry in entries:
+        for r in entry.ranges:
+            if r.topic == topic:
+                by_partition.setdefault(r.partition, []).append(r)
+    return [
+        Range(rs[0].topic, rs[0].topic_id, p, min(r.start for r in rs), max(r.end for r in rs))
+        for p, rs in sorted(by_partition.items())
+    ]
+
+
+def overlap(ranges: Iterable[Range], others: Sequence[Range]) -> bool:
+    """Whether any offset of a partition is in both."""
+    by_partition = {r.partition: r for r in others if r.size}
+    return any(
+        r.size and (other := by_partition.get(r.partition)) and r.start < other.end and r.end > other.start
+        for r in ranges
+    )
