@@ -15,6 +15,7 @@ from lockstep import lake
 from lockstep.control import database
 from lockstep.failpoints import failpoint
 from lockstep.ingest import bronze
+from lockstep.lake import writes
 from lockstep.ledger import heads
 from lockstep.ledger.ranges import Range
 
@@ -28,7 +29,7 @@ def without_transaction_id(patch: Callable[[Any, str, Any], None] = setattr) -> 
     def writer(df: Any, txn: lake.Txn, record: Any) -> Any:
         return df.write.format("delta").option("userMetadata", json.dumps(record))
 
-    patch(lake, "_writer", writer)
+    patch(writes, "writer", writer)
 
 
 def without_lease(patch: Callable[[Any, str, Any], None] = setattr) -> None:
