@@ -21,7 +21,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from lockstep import settings
 from lockstep.definition.alerting import Delivery
 from lockstep.failpoints import failpoint
-from lockstep.kafka_clients import KEPT, confluent_config, create_topics, latest_by_key
+from lockstep.kafka_clients import KEEP_ALL, confluent_config, create_topics, latest_by_key
 from lockstep.sinks.attempts import first_attempt
 from lockstep.sinks.errors import DeliveryFailed, Fenced
 from lockstep.sinks.sink import IDEMPOTENCY_KEY, Message, TopicSink, messages
@@ -79,7 +79,7 @@ def sender(config: "Settings", sink: TopicSink, generation: int) -> Sender:
     create_topics(
         config,
         {
-            sink.topic: {"num_partitions": sink.partitions, "configs": KEPT},
+            sink.topic: {"num_partitions": sink.partitions, "configs": KEEP_ALL},
             BATCHES: {"num_partitions": 1, "configs": {"cleanup.policy": "compact"}},
         },
     )

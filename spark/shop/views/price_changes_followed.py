@@ -13,7 +13,7 @@ from lockstep.definition.states import instant
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """A product's price, and its followers."""
-    state = state or subscriptions.nothing() | {"price": None}
+    state = state or subscriptions.empty() | {"price": None}
     data = event.data
     if event.stream == "follows":
         subscriptions.switch(state, data["user_id"], event.time, data["follows"])
@@ -25,15 +25,15 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     changed = instant(data["updated_at"])
     what = {name: data[name] for name in ("product_id", "description")}
     what |= {"version": data["_lsn"], "changed_at": changed, "old_price": old, "new_price": new}
-    return state, subscriptions.meet(state, changed, what, _tell)
+    return state, subscriptions.match(state, changed, what, _rows)
 
 
 def on_timer(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:
-    """The followers of the moment are known: tell them."""
-    return subscriptions.on_timer(state, at, _tell)
+    """The followers before that instant are known: a row for each."""
+    return subscriptions.on_timer(state, at, _rows)
 
 
-def _tell(users: list[str], change: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(users: list[str], change: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"user_id": user} | change for user in users]
 
 

@@ -1,7 +1,7 @@
-"""Saved searches met with the stream of products: who saved what matches a product that came in, or changed.
+"""Saved searches that match a product which was added or changed.
 
 The searches are indexed by one word, their longest, which is rarely a common one; a product goes to the words of its description,
-and meets only the searches that wait there. A search matches when all its words are in the description.
+and is compared only with the searches of these words. A search matches when all its words are in the description.
 """
 
 import json
@@ -24,7 +24,7 @@ def words(text: str) -> set[str]:
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """The searches of one word, and the products that have it."""
-    state = state or subscriptions.nothing() | {"products": {}}
+    state = state or subscriptions.empty() | {"products": {}}
     data = event.data
     if event.stream == "saved_searches":
         subscriptions.switch(state, json.dumps([data["user_id"], data["query"]]), event.time, data["saved"])
@@ -37,15 +37,15 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
         return state, []
     what = {name: data[name] for name in ("product_id", "description", "price")}
     changed = instant(data["updated_at"])
-    return state, subscriptions.meet(state, changed, what | {"version": data["_lsn"], "changed_at": changed}, _tell)
+    return state, subscriptions.match(state, changed, what | {"version": data["_lsn"], "changed_at": changed}, _rows)
 
 
 def on_timer(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:
-    """The searches of the moment are known: match them."""
-    return subscriptions.on_timer(state, at, _tell)
+    """The searches before that instant are known: match them."""
+    return subscriptions.on_timer(state, at, _rows)
 
 
-def _tell(saved: list[str], product: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(saved: list[str], product: dict[str, Any]) -> list[dict[str, Any]]:
     found = words(product["description"])
     searches = (json.loads(one) for one in saved)
     return [{"user_id": user, "query": query} | product for user, query in searches if words(query) <= found]
