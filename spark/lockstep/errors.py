@@ -1,10 +1,10 @@
-"""The refusals of the platform. Each says what happened, where, and what to do."""
+"""The platform's errors. Each says what happened, where, and what to do."""
 
 from collections.abc import Iterable
 
 
 class LockstepError(Exception):
-    """Something that Lockstep refuses to go past by itself."""
+    """Lockstep cannot go on by itself."""
 
 
 class DataLoss(LockstepError):
@@ -12,7 +12,7 @@ class DataLoss(LockstepError):
 
 
 class TopicRecreated(LockstepError):
-    """The topic has another id than the one that the ledger knows, so its offsets mean other records."""
+    """The topic has another id than in the ledger, so its offsets are those of other records."""
 
 
 class LedgerBroken(LockstepError):
@@ -35,4 +35,4 @@ class LeaseHeld(LockstepError):
 
 
 class Overtaken(LockstepError):
-    """A run whose task had died has committed in the place of this one."""
+    """A run whose task had died has committed in place of this one."""

@@ -1,6 +1,6 @@
-"""Failpoints: named places at which a test may have the process killed: ``LOCKSTEP_FAILPOINT=name:nth``.
+"""Failpoints: named places at which a test can kill the process: ``LOCKSTEP_FAILPOINT=name:nth``.
 
-Not one of the settings, because no installation ever wants it. The places are listed in ``docs/operations/crash-points.md``.
+The variable is no setting, because no installation wants it. ``docs/operations/failpoints.md`` lists the places.
 """
 
 import os
@@ -12,9 +12,9 @@ _passed: Counter[str] = Counter()
 
 
 def failpoint(name: str) -> None:
-    """Kill this process group, without a goodbye, when it is here for the ``nth`` time and the variable says so.
+    """Kill this process group (SIGKILL) when the variable names this place, at its ``nth`` pass.
 
-    As the scheduler's machine would die: no ``finally``, no closed session, no released lease.
+    As if the machine had died: no ``finally`` runs, no session is closed, no lease is released.
     """
     wanted = os.environ.get(VARIABLE)
     if wanted is None:

@@ -19,7 +19,7 @@ from lockstep.contracts import CONTRACTS, Contract
 from lockstep.errors import LockstepError
 from lockstep.settings import Settings
 
-# It tells of each connection that it opens and closes.
+# kafka-python logs each connection that it opens and closes at INFO.
 logging.getLogger("kafka").setLevel(logging.WARNING)
 
 # Java's name -> (kafka-python's, librdkafka's)
@@ -33,13 +33,15 @@ _PLAIN_NAMES = {
 }
 
 # Records keep the time of their producer, and are never deleted by age.
-KEPT = {"message.timestamp.type": "CreateTime", "retention.ms": "-1", "cleanup.policy": "delete"}
+KEEP_ALL = {"message.timestamp.type": "CreateTime", "retention.ms": "-1", "cleanup.policy": "delete"}
+# A broker on the same network answers in milliseconds, one that is starting within seconds. A person waits for the rest.
 _BOOTSTRAP_MS = 8_000
+# Longer than the transaction timeout of any producer of ours: the broker has ended each of their transactions by then.
 _OPEN_TRANSACTION_SECONDS = 90
 
 
 class KafkaUnavailable(LockstepError):
-    """No broker answers, or none lets us in."""
+    """No broker answers, or it refuses the credentials."""
 
 
 class KafkaConfigInvalid(LockstepError):
@@ -71,20 +73,20 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def java_properties(settings: Settings) -> dict[str, str]:
-    """What a Java client (Spark, Connect) needs: the file's properties, and the bootstrap servers of the settings."""
+    """The properties for a Java client (Spark, Connect): those of the file, and the bootstrap servers of the settings."""
     properties = read_properties(settings.kafka_config) if settings.kafka_config else {}
     return properties | {"bootstrap.servers": settings.kafka}
 
 
 def kafka_python_config(settings: Settings) -> dict[str, Any]:
-    """The same, in kafka-python's words.
+    """The properties by the names of kafka-python.
 
     Raises:
         KafkaConfigInvalid: a Java key store, which the Python clients cannot read.
     """
     properties = java_properties(settings)
     config: dict[str, Any] = {"bootstrap_servers": settings.kafka.split(",")}
-    config |= {ours: properties[java] for java, (ours, _) in _PLAIN_NAMES.items() if java in properties}
+    config |= {python: properties[java] for java, (python, _) in _PLAIN_NAMES.items() if java in properties}
     username, password = _credentials(properties)
     if username:
         config |= {"sasl_plain_username": username, "sasl_plain_password": password}
@@ -94,14 +96,14 @@ def kafka_python_config(settings: Settings) -> dict[str, Any]:
 
 
 def confluent_config(settings: Settings) -> dict[str, Any]:
-    """The same, in librdkafka's words.
+    """The properties by the names of librdkafka.
 
     Raises:
         KafkaConfigInvalid: a Java key store, which the Python clients cannot read.
     """
     properties = java_properties(settings)
     config: dict[str, Any] = {"bootstrap.servers": settings.kafka}
-    config |= {theirs: properties[java] for java, (_, theirs) in _PLAIN_NAMES.items() if java in properties}
+    config |= {librdkafka: properties[java] for java, (_, librdkafka) in _PLAIN_NAMES.items() if java in properties}
     username, password = _credentials(properties)
     if username:
         config |= {"sasl.username": username, "sasl.password": password}
@@ -150,21 +152,20 @@ def _connected(client: Any, settings: Settings, options: dict[str, Any]) -> Any:
 
 
 def ensure_topics(settings: Settings, contracts: Mapping[str, Contract] = CONTRACTS) -> list[str]:
-    """Create the contracts' topics that are missing, and wait until each has its leaders.
+    """Create the contracts' topics that are missing, and wait until each has its leaders. Topics that exist stay as they are.
 
-    Records keep the time their producer gave them, and are never deleted by age: a replayed history is old on arrival.
-    A topic that exists is left as it is.
+    Records keep the time of their producer, and are never deleted by age: a history that is played again is old when it arrives.
 
     Returns:
         the names of the topics created by this call, sorted.
     """
     return create_topics(
-        settings, {c.topic: {"num_partitions": c.partitions, "configs": KEPT} for c in contracts.values()}
+        settings, {c.topic: {"num_partitions": c.partitions, "configs": KEEP_ALL} for c in contracts.values()}
     )
 
 
 def create_topics(settings: Settings, topics: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Create those of the topics that are missing, and wait until each has its leaders; one that exists is left as it is.
+    """Create those of the topics that are missing, and wait until each has its leaders. Topics that exist stay as they are.
 
     Args:
         topics: by name, ``num_partitions`` and ``configs``.
@@ -179,33 +180,33 @@ def create_topics(settings: Settings, topics: Mapping[str, Mapping[str, Any]]) -
             try:
                 client.create_topics(missing)
             except kafka.errors.TopicAlreadyExistsError:
-                # Connect or another simulator was faster with one of them: the others still have to be made.
+                # Connect or another process has created one of them meanwhile: create the others.
                 return create_topics(settings, topics)
             client.wait_for_topics(sorted(missing))
         return sorted(missing)
 
 
 def latest_by_key(settings: Settings, topic: str) -> dict[bytes, bytes]:
-    """The table that a changelog topic stands for: each key's newest committed value, without the keys that were deleted.
+    """Read a changelog topic as a table: the newest committed value of each key, without the keys that were deleted.
 
-    It reads up to where the log ended when it began, and waits for transactions that were open there, so that nothing
-    which was committed before the call is missed.
+    It reads up to the end that the log had at the call, and waits for transactions that were open there. So it misses nothing
+    that was committed before the call.
 
     Raises:
-        KafkaUnavailable: no broker answers, or a transaction stays open for longer than any of ours may.
+        KafkaUnavailable: no broker answers, or a transaction stays open for longer than 90 s.
     """
     with closing(consumer(settings, isolation_level="read_uncommitted")) as reader:
         partitions = [kafka.TopicPartition(topic, p) for p in reader.partitions_for_topic(topic) or ()]
         ends = reader.end_offsets(partitions)
     table: dict[bytes, bytes] = {}
-    give_up = time.monotonic() + _OPEN_TRANSACTION_SECONDS
+    deadline = time.monotonic() + _OPEN_TRANSACTION_SECONDS
     with closing(consumer(settings)) as reader:
         reader.assign(partitions)
         reader.seek_to_beginning()
         while any(reader.position(tp) < end for tp, end in ends.items()):
             for record in (r for records in reader.poll(timeout_ms=500).values() for r in records):
                 table[record.key] = record.value
-            if time.monotonic() > give_up:
+            if time.monotonic() > deadline:
                 raise KafkaUnavailable(
                     f"{topic} could not be read to its end within {_OPEN_TRANSACTION_SECONDS} s: a transaction is open in it. "
                     "See `kafka-transactions find-hanging`, then try again."
@@ -214,7 +215,7 @@ def latest_by_key(settings: Settings, topic: str) -> dict[bytes, bytes]:
 
 
 def _credentials(properties: Mapping[str, str]) -> tuple[str, str]:
-    """User name and password of the JAAS line, as SASL PLAIN and SCRAM have it; empty when there is none."""
+    """User name and password in the JAAS line of SASL PLAIN and SCRAM; empty if there is none."""
     # JAAS quotes and escapes values as a POSIX shell does.
     lexer = shlex.shlex(properties.get("sasl.jaas.config", ""), posix=True, punctuation_chars="=;")
     lexer.whitespace_split, lexer.commenters = True, ""

@@ -1,7 +1,7 @@
-"""The marts: dbt runs in this process, on the caller's session, for the days of an interval.
+"""The marts: run dbt in this process, on the caller's session, for the days of an interval.
 
-What dbt costs before its first query is paid once: the parsed project lies in ``<home>/dbt`` under a digest of its
-files, and the staging views are created when that digest is new. A project without marts runs without dbt.
+dbt parses the project only once: the result is kept in ``<home>/dbt`` under a digest of the project's files. The staging views
+are created when that digest is new. A project without marts runs without dbt.
 
 The models are the project's. The profile, and the macros that write the marts, are the platform's (``lockstep/dbt``).
 """
@@ -47,13 +47,13 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 class MartsFailed(LockstepError):
-    """dbt could not build a mart, or what it built does not pass its tests."""
+    """dbt could not build a mart, or a mart does not pass its tests."""
 
 
 def build(spark: "SparkSession", settings: "Settings", start: datetime, end: datetime, run_id: str) -> list[str]:
     """Build and test every mart for the days in ``[start, end)`` (UTC midnights); each day is replaced as a whole.
 
-    The commits' ``userMetadata`` records the run, the interval and the versions of silver that were there.
+    The commits' ``userMetadata`` has the run, the interval and the versions of silver.
 
     Returns:
         The names of the models and tests that ran; none where the project has no marts.
@@ -135,7 +135,7 @@ def project_digest(settings: "Settings") -> str:
 
 @contextmanager
 def _dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
-    """Make dbt's session method find this session: it asks for the active or default one of the process."""
+    """Make dbt's session method find this session: it takes the active or default one of the process."""
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     variables = {
@@ -146,7 +146,7 @@ def _dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
     }
     with environment(variables), warnings.catch_warnings():
         ConnectSession._set_default_and_active_session(cast("ConnectSession", spark))
-        # The session method asks for Hive support, a setting of the server that a client cannot change.
+        # The session method asks for Hive support, which a client cannot switch on.
         warnings.filterwarnings("ignore", message=".*spark.sql.catalogImplementation.*")
         yield
 
@@ -182,7 +182,7 @@ def _manifest(settings: "Settings", digest: str) -> "Manifest":
 
 
 def _ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> None:
-    """Create the views when the project is new to this lake; one task does it, the others wait."""
+    """Create the views if the project is new to this lake. One task does it, the others wait."""
     marker = settings.home / "dbt" / f"{digest}.views"
     models = (node for node in manifest.nodes.values() if node.resource_type.value == "model")
     views = [model.name for model in models if model.config.materialized == "view"]
@@ -191,7 +191,7 @@ def _ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manife
         return
 
     def current() -> bool:
-        # A catalog is lost as a whole, so one view stands for all.
+        # The catalog is lost as a whole, so it is enough to look for one view.
         return marker.exists() and spark.catalog.tableExists(f"staging.{views[0]}")
 
     if current():
@@ -208,24 +208,24 @@ def _run(settings: "Settings", manifest: "Manifest", command: str, *options: str
     result = _dbt(settings, dbtRunner(manifest=manifest), command, *options)
     results: Any = result.result or ()
     if not result.success:
-        wrong = [f"{r.node.name}: {_first_lines(r.message)}" for r in results if r.status in ("error", "fail")]
-        raise MartsFailed(f"dbt {command} failed:\n  " + "\n  ".join(wrong or [str(result.exception)]))
+        failed = [f"{r.node.name}: {_first_lines(r.message)}" for r in results if r.status in ("error", "fail")]
+        raise MartsFailed(f"dbt {command} failed:\n  " + "\n  ".join(failed or [str(result.exception)]))
     return [r.node.name for r in results]
 
 
 def _dbt(settings: "Settings", runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
     from dbt.adapters.factory import reset_adapters
 
-    # Tasks run side by side, and dbt writes what it compiled: the directory is this call's own.
+    # Tasks run at the same time, and dbt writes what it compiles: each call has a directory of its own.
     with tempfile.TemporaryDirectory(prefix="lockstep-dbt-") as target:
         root = str(directory(settings))
         paths = {"--project-dir": root, "--profiles-dir": str(_PLATFORM), "--target-path": target, "--log-path": target}
-        where = [part for pair in paths.items() for part in pair]
+        locations = [part for pair in paths.items() for part in pair]
         quiet = ("--quiet", "--no-partial-parse", "--no-write-json", "--cache-selected-only")
         try:
-            return runner.invoke([command, *where, *quiet, "--log-level-file", "none", *options])
+            return runner.invoke([command, *locations, *quiet, "--log-level-file", "none", *options])
         finally:
-            # The adapter holds semaphores, which a forked task would leave behind: it ends without cleaning up.
+            # The adapter has semaphores, and a forked task ends without cleaning up: they would stay.
             reset_adapters()  # type: ignore[no-untyped-call]
 
 
@@ -235,7 +235,7 @@ def _first_lines(message: str | None) -> str:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Whole or not at all: another task may be reading, or writing the same."""
+    """Write the file as a whole: another task may read it, or write the same, at this moment."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
         temporary.write(content)

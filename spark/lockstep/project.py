@@ -17,15 +17,15 @@ Item = TypeVar("Item")
 
 
 class ProjectInvalid(LockstepError):
-    """There is no project here, or a module of it does not define what it must."""
+    """There is no project here, or one of its modules does not define what it must."""
 
 
 class Registry(MutableMapping[str, Item], Generic[Item]):
-    """What the modules of one folder of the project define, by name; imported when it is asked for first.
+    """The contracts or views of the project, by name. Their modules are imported at the first use.
 
     Args:
         folder: ``contracts`` or ``views``.
-        constant: the name that each module binds, such as ``VIEW``. Its value has a ``name``.
+        constant: the name that each module defines, such as ``VIEW``. Its value has a ``name``.
     """
 
     def __init__(self, folder: str, constant: str) -> None:
@@ -35,15 +35,15 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
     @property
     def _items(self) -> dict[str, Item]:
         if self._loaded is None:
-            found = [self.load(name) for name in module_names(self.folder)]
-            self._loaded = {item.name: item for item in found}  # type: ignore[attr-defined]
+            items = [self.load(name) for name in module_names(self.folder)]
+            self._loaded = {item.name: item for item in items}  # type: ignore[attr-defined]
         return self._loaded
 
     def load(self, module: str) -> Item:
         """Import one module of the folder, and return what it defines.
 
         Raises:
-            ProjectInvalid: the module does not bind the constant, or leaves out a field that it must have.
+            ProjectInvalid: the module does not define the constant, or leaves out a required field.
         """
         try:
             item: Item = getattr(import_module(f"{package()}.{self.folder}.{module}"), self.constant)
@@ -70,7 +70,7 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
 
 
 def package() -> str:
-    """The name of the project's Python package, which can be imported from now on.
+    """The name of the project's Python package; after the call it can be imported.
 
     Raises:
         ProjectInvalid: the settings name no package.
@@ -93,5 +93,5 @@ def folder(name: str) -> Path:
 
 
 def module_names(name: str) -> list[str]:
-    """The modules of such a directory, sorted. Nothing is imported, so that a DAG file may ask for them."""
+    """The names of the modules in such a directory, sorted. Nothing is imported, so that DAG files may call it."""
     return sorted(file.stem for file in folder(name).glob("*.py") if file.stem != "__init__")

@@ -1,4 +1,4 @@
-"""Where the platform's own files are: inside the installed wheel, or in the checkout of an editable install."""
+"""The platform's own files: inside the installed wheel, or in the checkout of an editable install."""
 
 from pathlib import Path
 

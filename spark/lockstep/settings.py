@@ -1,6 +1,6 @@
-"""The one typed settings object. It is read from ``LOCKSTEP_*`` variables, ``.env``, the generated secrets and the project.
+"""The settings: read from ``LOCKSTEP_*`` variables, ``.env``, the generated secrets and the project.
 
-Every address, port, path and limit lives here; nothing else reads the environment.
+Every address, port, path and limit is here; no other module reads the environment for them.
 """
 
 import os
@@ -38,9 +38,9 @@ def _nearest_project() -> Path:
 
 
 class Settings(BaseSettings):
-    """Where the platform lives and how much it may use.
+    """Where the platform's parts are, and how much they may use.
 
-    Durations are seconds, sizes are as their names say. Paths are made absolute. Secrets never print.
+    Durations are in seconds. Paths become absolute. Secrets are never printed.
     """
 
     model_config = SettingsConfigDict(
@@ -82,8 +82,8 @@ class Settings(BaseSettings):
     connect_memory: str = "512m"
 
     views: str = Field("all", description="the views that run, comma-separated, or: all")
-    max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a backlog drains in steps")
-    retain_hours: int = Field(168, ge=168, description="how long a removed file stays for readers of old versions")
+    max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a large backlog takes several runs")
+    retain_hours: int = Field(168, ge=168, description="how long VACUUM keeps removed files, for readers of old versions")
 
     webhook_url: str = Field("", description="where alerts are posted to")
     mail_server: str = Field("", description="the SMTP server that takes alerts, as host:port")
@@ -116,7 +116,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments win, then variables, then ``.env`` and secrets, and last the project's ``[tool.lockstep]``."""
+        """Arguments come first, then variables, ``.env`` and secrets, and last the project's ``[tool.lockstep]``."""
         given = init_settings.init_kwargs if isinstance(init_settings, InitSettingsSource) else {}
         file = Path(given.get("project") or _nearest_project()) / "pyproject.toml"
         return init_settings, env_settings, dotenv_settings, PyprojectTomlConfigSettingsSource(settings_cls, file)
@@ -157,7 +157,7 @@ def _without_scheme(lake: str) -> str:
 
 
 def load() -> Settings:
-    """Read the settings: variables first, then ``.env`` of the project, then the generated secrets of that home."""
+    """Read the settings: variables, then the project's ``.env``, then the generated secrets of its home."""
     env_file = _nearest_project() / ".env"
     home = Settings(_env_file=env_file).home  # type: ignore[call-arg]
     return Settings(_env_file=(home / "secrets.env", env_file))  # type: ignore[call-arg]

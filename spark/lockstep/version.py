@@ -1,4 +1,4 @@
-"""Which code wrote a row: the release, and a digest of the sources of the platform and of the project."""
+"""The version of the code that writes rows: the release, and a digest of the sources of the platform and of the project."""
 
 import hashlib
 from functools import cache

@@ -4,7 +4,7 @@ import os
 import random
 
 import pytest
-from tests.integration.crash.scenes import PLAYS, staged
+from tests.integration.crash.scenarios import BY_POINT, new_scenario
 from tests.support.ports import SHORT_LIVED
 
 ROUNDS = int(os.environ.get("LOCKSTEP_SOAK_CRASHES", "10"))
@@ -16,13 +16,13 @@ def java():
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("point", PLAYS)
+@pytest.mark.parametrize("point", BY_POINT)
 def test_the_invariants_hold_after_each_crash_at(point, stack, report, tmp_path):
     for round_number in range(ROUNDS):
-        with staged(stack, tmp_path / f"{round_number}") as scene:
-            seed = scene.traffic.seed
-            scene.prepared()
-            PLAYS[point](scene, random.Random(seed))
-            scene.recovers()
-            sent = len(scene.traffic.sent)
-            report(f"| {round_number} | {seed} | {point} | {scene.recovered_in:.0f} | {sent} | True |")
+        with new_scenario(stack, tmp_path / f"{round_number}") as scenario:
+            seed = scenario.traffic.seed
+            scenario.prepared()
+            BY_POINT[point](scenario, random.Random(seed))
+            scenario.recovers()
+            sent = len(scenario.traffic.sent)
+            report(f"| {round_number} | {seed} | {point} | {scenario.recovered_in:.0f} | {sent} | True |")

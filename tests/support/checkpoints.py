@@ -81,9 +81,3 @@ def root(tmp_path: Path) -> Path:
     write(location, "state/0/1/SSTs/9-a.sst", SST)
     (location / "state/0/1/1.changelog").unlink()
     return location
-
-
-def write_position(root: Path, position: dict[str, dict[str, int]]) -> None:
-    """A checkpoint whose only batch ended at a position: by topic and partition, the next offset."""
-    write(root, "offsets/0", f"v1\n{{}}\n{json.dumps(position)}".encode(), checksum=False)
-    write(root, "commits/0", b"v1\n{}\n{}", checksum=False)

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -22,16 +23,18 @@ def records(home: Path, topic: str) -> list[dict]:
 
 def page_views(home: Path) -> tuple[Counter, dict[str, int]]:
     """Views by (minute, page), and what became of every record that the simulator sent."""
-    return judge_page_views(records(home, "page_views"))
+    return count_page_views(records(home, "page_views"))
 
 
-def judge_page_views(sent: list[dict]) -> tuple[Counter, dict[str, int]]:
-    """Views by (minute, page), and what became of every record (by partition and offset), by our own reading of the rules."""
+def count_page_views(sent: list[dict]) -> tuple[Counter, dict[str, int]]:
+    """Views by (minute, page), and how many records had which outcome; the rules as the documentation has them.
+
+    Args:
+        sent: what the broker acknowledged, by partition and offset.
+    """
     views: Counter = Counter()
     outcomes: Counter = Counter()
-    kept: dict[str, datetime] = {}
-    for record in sent:
-        outcome, event, arrival = _judge(record, kept)
+    for _, outcome, event, arrival in _outcomes(sent):
         outcomes[outcome] += 1
         if outcome == "silver":
             on_time = arrival - event["at"] <= LATENESS
@@ -41,18 +44,34 @@ def judge_page_views(sent: list[dict]) -> tuple[Counter, dict[str, int]]:
     return views, dict(outcomes)
 
 
-def _judge(record: dict, kept: dict[str, datetime]) -> tuple[str, dict, datetime]:
-    arrival = datetime.fromtimestamp(record["arrival"] / 1000, UTC)
+def silver_page_views(sent: list[dict]) -> dict[tuple[int, int], dict]:
+    """By partition and offset, the payload of every record that belongs into silver."""
+    return {
+        (record["partition"], record["offset"]): event
+        for record, outcome, event, _ in _outcomes(sent)
+        if outcome == "silver"
+    }
+
+
+def _outcomes(sent: list[dict]) -> Iterator[tuple[dict, str, dict, datetime]]:
+    first_arrival: dict[str, datetime] = {}
+    for record in sent:
+        arrival = datetime.fromtimestamp(record["arrival"] / 1000, UTC)
+        outcome, event = _outcome(record, arrival, first_arrival)
+        yield record, outcome, event, arrival
+
+
+def _outcome(record: dict, arrival: datetime, first_arrival: dict[str, datetime]) -> tuple[str, dict]:
     if record["is_heartbeat"]:
-        return "markers", {}, arrival
+        return "markers", {}
     event = _read(record["value"])
     if event is None or event["at"] - arrival > AHEAD:
-        return "quarantined", {}, arrival
-    first = kept.get(event["event_id"])
+        return "quarantined", {}
+    first = first_arrival.get(event["event_id"])
     if first is not None and arrival - first <= REMEMBERED:
-        return "duplicates", event, arrival
-    kept[event["event_id"]] = arrival
-    return "silver", event, arrival
+        return "duplicates", event
+    first_arrival[event["event_id"]] = arrival
+    return "silver", event
 
 
 def _read(value: str | None) -> dict | None:

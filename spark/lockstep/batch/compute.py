@@ -1,4 +1,4 @@
-"""What a view says over silver, for an interval of time. Pure."""
+"""Compute a view from silver, for an interval of time. Pure."""
 
 from datetime import UTC, datetime, timedelta
 from functools import singledispatch
@@ -27,7 +27,7 @@ def result(
 
     Args:
         silver: the log of each of the view's streams.
-        only: of a keyed view, the machines (``_key``) whose rows are wanted; None: all.
+        only: of a keyed view, the machines (``_key``) to compute; None: all.
     """
     return _rows(view, silver, low, high, only).where(view.interval(low, high))
 
@@ -75,8 +75,8 @@ def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table]
     def run(rows: "pa.Table") -> "pa.Table":
         import pyarrow as pa
 
-        found = [event(row) for row in rows.to_pylist()]
-        in_order = [*in_log_order(found), *sorted(e for e in found if not e.is_change)]
+        of_key = [event(row) for row in rows.to_pylist()]
+        in_order = [*in_log_order(of_key), *sorted(e for e in of_key if not e.is_change)]
         _, out = advance(view, None, in_order, until)
         return pa.Table.from_pylist(final(view, out), schema=schema)
 

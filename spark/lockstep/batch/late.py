@@ -1,4 +1,4 @@
-"""``late.<view>``: the rows of silver that came too late for a view, with their offsets. A SQL view, so it is never behind."""
+"""``late.<view>``: the rows of silver that came too late for a view, with their offsets. A SQL view, so it is always current."""
 
 from typing import TYPE_CHECKING
 
@@ -13,37 +13,37 @@ if TYPE_CHECKING:
     from lockstep.definition import View
 
 
-# The lease on what the catalog says.
+# The name of the lease that everybody holds who creates views: two that create the same view at once collide.
 CATALOG = "catalog"
 
 
 def define(spark: "SparkSession", view: "View") -> None:
-    """Make the view's late rows readable under their name; nothing happens while one of its streams has no silver yet.
+    """Create the SQL view of a view's late rows, unless one of its streams has no silver yet.
 
-    Columns: those of silver, of all the view's event streams, null where a stream has no such column; ``_late_by`` (INTERVAL:
-    arrival less event time), and ``_counted``: whether the row still corrected the result.
+    Its columns are those of silver, of all the view's event streams, null where a stream has no such column; ``_late_by``
+    (INTERVAL: arrival less event time); and ``_counted``: whether the row was counted all the same.
     """
     times = {_log(stream): time for stream, time in view.times.items() if time}
     if not times or not all(spark.catalog.tableExists(log) for log in times):
         return
-    # As the tables are, and not as the contracts want them: a stream's new column comes with its next rows.
+    # The columns of the tables, not of the contracts: a table gets a new column with its next rows.
     columns = {log: {f.name: f.dataType.simpleString() for f in spark.table(log).schema} for log in times}
-    together = {name: kind for has in reversed(columns.values()) for name, kind in has.items()}
-    branches = (_branch(view, log, time, columns[log], together) for log, time in times.items())
+    union = {name: kind for own in reversed(columns.values()) for name, kind in own.items()}
+    branches = (_branch(view, log, time, columns[log], union) for log, time in times.items())
     spark.sql(f"CREATE OR REPLACE VIEW {late_of(view)} AS {' UNION ALL '.join(branches)}")
 
 
 def define_all(spark: "SparkSession", views: "Iterable[View]") -> None:
-    """The same for many views."""
+    """Create the SQL views of the late rows of several views."""
     for view in views:
         define(spark, view)
 
 
-def _branch(view: "View", log: str, time: str, has: "Mapping[str, str]", together: "Mapping[str, str]") -> str:
-    columns = (name if name in has else f"CAST(NULL AS {kind}) AS {name}" for name, kind in together.items())
-    about = (f"_arrival - {time} AS _late_by", f"{view.counts(time)} AS _counted")
-    # Names and expressions of contracts and views, which are code of ours.
-    return f"SELECT {', '.join((*columns, *about))} FROM {log} WHERE {view.late(time)}"  # noqa: S608
+def _branch(view: "View", log: str, time: str, own: "Mapping[str, str]", union: "Mapping[str, str]") -> str:
+    columns = (name if name in own else f"CAST(NULL AS {kind}) AS {name}" for name, kind in union.items())
+    added = (f"_arrival - {time} AS _late_by", f"{view.counts(time)} AS _counted")
+    # Names and expressions are those of contracts and views: code of the project.
+    return f"SELECT {', '.join((*columns, *added))} FROM {log} WHERE {view.late(time)}"  # noqa: S608
 
 
 def _log(stream: str) -> str:

@@ -1,4 +1,4 @@
-"""``lockstep check``: whether the views can run, before anything of them starts."""
+"""``lockstep check``: validate views before anything of them starts."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from lockstep.errors import ViewRefused
 
 
 def check(views: Annotated[str, typer.Argument(help="Names, comma-separated.")] = "all") -> None:
-    """Say of each view whether it can run, live and in batch; nothing is started, and no table is read."""
+    """Check that each view can run live and in batch. Nothing is started, and no table is read."""
     console = Console(highlight=False, soft_wrap=True)
     refused = []
     with connect(settings.load(), "check") as spark:

@@ -1,4 +1,4 @@
-"""``lockstep ledger``: what was read, commit by commit, and the proof that nothing is missing."""
+"""``lockstep ledger``: what each commit has read, and the proof that nothing is missing."""
 
 import itertools
 import json
@@ -53,7 +53,7 @@ def show(
 def verify(streams: Streams = None) -> None:
     """Prove that the ranges join without gap or overlap, that rows fit, and that no commit is missing; exit code 1 if not.
 
-    Also holds the Delta log of each table, of all layers, against its files and against what it was when it was last whole.
+    Also compares the Delta log of each table, in all layers, with its files and with its digests.
     """
     settings = configuration.load()
     ledgers = {c.name: problems(settings, c) for c in _chosen(streams)}
@@ -74,7 +74,7 @@ def verify(streams: Streams = None) -> None:
 
 @app.command()
 def gaps(streams: Streams = None) -> None:
-    """List the gaps that were signed for, and what is missing without a signature."""
+    """List the gaps that somebody has accepted, and what else is missing."""
     settings = configuration.load()
     for contract in _chosen(streams):
         for e in ledger.entries(settings, bronze_of(contract)):
@@ -87,11 +87,11 @@ def gaps(streams: Streams = None) -> None:
 
 @app.command("accept-gap")
 def accept(
-    stream: Annotated[str, typer.Argument(help="The stream whose log has lost its beginning.")],
+    stream: Annotated[str, typer.Argument(help="The stream whose topic has lost its beginning.")],
     by: Annotated[str, typer.Option(help="Who signs.")],
     why: Annotated[str, typer.Option(help="Why the loss is accepted.")],
 ) -> None:
-    """Sign for offsets that retention took before they were read: the only way past them."""
+    """Accept that retention has deleted offsets before they were read: the only way past them."""
     settings = configuration.load()
     if not by.strip() or not why.strip():
         raise LockstepError("A gap is signed with a name and a reason: neither --by nor --why may be empty.")
@@ -105,7 +105,7 @@ def accept(
 
 
 def problems(settings: Settings, contract: Contract) -> tuple[int, list[str]]:
-    """How many entries the stream's ledger has, and every way in which it is broken."""
+    """The number of entries of the stream's ledger, and everything that is broken in it."""
     table = bronze_of(contract)
     entries = list(ledger.entries(settings, table))
     wrong = list(ledger.problems(reversed(entries)))

@@ -1,4 +1,4 @@
-"""``lockstep``: one command line. A command's module is imported when the command is run, as each import takes time."""
+"""``lockstep``, the command line. A command's module is imported when the command runs, because imports take time."""
 
 import sys
 from importlib import import_module
@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from lockstep import project
 from lockstep.errors import LockstepError
 
-# Where each command is: a function, or a Typer app that has commands of its own.
+# Where each command is: a function, or a Typer app with commands of its own.
 _COMMANDS = {
     "up": "lockstep.cli.stack:up",
     "down": "lockstep.cli.stack:down",
@@ -30,15 +30,15 @@ _COMMANDS = {
     "checkpoints": "lockstep.cli.checkpoints:app",
     "alerts": "lockstep.cli.alerts:app",
 }
-# Those that need none of the platform's dependencies.
+# The commands that need none of the platform's dependencies.
 _AUTHORING = ("new",)
 
 
 class _Lazy(TyperGroup):
-    """The platform's commands, and those that the project adds in ``<package>/cli.py`` as ``app``."""
+    """The platform's commands, and those of the project: ``app`` in its ``<package>/cli.py``."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        # Airflow is in the dependencies of the platform only.
+        # Only the platform's dependencies have Airflow.
         if not find_spec("airflow"):
             return [*_AUTHORING]
         return [*_COMMANDS, *_project_commands()]
@@ -51,18 +51,18 @@ class _Lazy(TyperGroup):
         return _project_commands().get(cmd_name)
 
 
-def _command(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _command(target: str) -> Any:
+    module, _, name = target.partition(":")
     try:
-        found: Any = getattr(import_module(module), name)
+        command: Any = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         raise LockstepError(
             f"This command needs the package {error.name}: install the platform, `pip install 'lockstep[platform]'`."
         ) from error
-    if not isinstance(found, typer.Typer):
-        function, found = found, typer.Typer()
-        found.command()(function)
-    return typer.main.get_command(found)
+    if not isinstance(command, typer.Typer):
+        function, command = command, typer.Typer()
+        command.command()(function)
+    return typer.main.get_command(command)
 
 
 def _project_commands() -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _root() -> None:
 
 
 def main() -> None:
-    """Run the command; a refusal is printed in its own words, without a traceback."""
+    """Run the command. An error of the platform is printed without a traceback."""
     try:
         app()
     except LockstepError as error:

@@ -1,4 +1,4 @@
-"""What a stream promises: its topic, key, schema, time, identity and personal columns. Data only."""
+"""A stream's contract: its topic, key, schema, time, identity and personal columns. Data only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ class Contract:
         columns: the payload's columns, in order, and their Spark types. For ``changes``, those of the source table's row.
         key: the columns that make the record's key.
         unique_id: the columns that identify one event, or one row of the source table.
-        event_time: the column that says when it happened (UTC). For ``changes`` the commit time orders the rows, and
-            this is the row's own time, or empty when it has none.
+        event_time: the column with the time of the event (UTC). Changes are ordered by the time of their commit: for them
+            this is the row's own time, or empty if it has none.
         required: columns without which a row goes to quarantine.
         pii: columns that are tokens from silver on.
-        dedup_window: how long an event's unique id is remembered, in arrival time.
-        max_clock_skew: how far event time may lie after arrival before the row is quarantined.
-        partitions: how many the topic is created with.
+        dedup_window: how long after an event another one with its unique id is a duplicate, in arrival time.
+        max_clock_skew: how much later than the arrival the event time may be; else the row is quarantined.
+        partitions: the number of partitions with which the topic is created.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""The control database: what must not live in the lake, such as leases on tables. PostgreSQL, database ``lockstep``."""
+"""The control database, PostgreSQL's ``lockstep``: what must not be in the lake, such as leases and heads of ledgers."""

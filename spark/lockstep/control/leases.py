@@ -1,4 +1,4 @@
-"""Leases: one writer at a time for each table. A lease ends when its holder's connection ends, however it ends."""
+"""Leases: one writer at a time for each table. A lease ends with the connection of its holder, also when the holder dies."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def lease(settings: "Settings", table: str, holder: str, wait_seconds: int = 120) -> "Iterator[Connection]":
     """Hold the table for writing, until the block ends or this process dies.
 
-    A session-level advisory lock: PostgreSQL lets go of it when the connection ends, however it ends.
+    It is a session-level advisory lock, which PostgreSQL releases when the connection ends.
 
     Raises:
-        LeaseHeld: somebody else held it for all of ``wait_seconds``; the message names the holder.
+        LeaseHeld: somebody else held it for the whole ``wait_seconds``; the message names the holder.
     """
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT set_config('application_name', %s, false)", (f"lockstep:{table}:{holder}"[:63],))
@@ -31,7 +31,7 @@ def lease(settings: "Settings", table: str, holder: str, wait_seconds: int = 120
             cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (table,))
         except LockNotAvailable:
             raise LeaseHeld(
-                f"{table} is being written by {_holder(cursor, table)}, and was for {wait_seconds} s. "
+                f"{table} is being written by {_holder(cursor, table)}, and has been for {wait_seconds} s. "
                 "Wait for it, or stop that run in Airflow."
             ) from None
         yield connection

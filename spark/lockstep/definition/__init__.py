@@ -1,4 +1,4 @@
-"""What a view is, before any view: its two kinds, and the machinery that both layers share. Pure."""
+"""What a view is: its two kinds, and the code that both layers share. Pure."""
 
 from lockstep.definition.keyed import Event, Input, Keyed
 from lockstep.definition.windowed import Windowed

@@ -1,4 +1,4 @@
-"""How the rows of a view leave the lake as alerts: what a view declares about it."""
+"""What a view declares about its alerts: how its rows are sent to topics and receivers."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +13,7 @@ class Delivery(StrEnum):
 
 
 class Overload(StrEnum):
-    """What becomes of rows that a receiver does not take in time."""
+    """What happens to rows that a receiver does not take in time."""
 
     DROP = "drop"
     BUFFER = "buffer"
@@ -22,13 +22,13 @@ class Overload(StrEnum):
 
 @dataclass(frozen=True)
 class Alerting:
-    """How the alerts of a view leave.
+    """How the alerts of a view are sent.
 
     Args:
-        id: the columns that make up the idempotency key of an alert: the same alert has the same key, whoever computes it.
+        id: the columns that make up the idempotency key of an alert: an alert has the same key in both layers.
         key: the column whose value decides the partition of the topic.
         delivery: how often an alert arrives in the topic.
-        overload: what becomes of alerts that a webhook or mail server does not take in time.
+        overload: what happens to alerts that a webhook or mail server does not take in time.
     """
 
     id: tuple[str, ...]

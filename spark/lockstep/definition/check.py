@@ -1,4 +1,4 @@
-"""What makes a definition impossible, told before anything starts. Pure: what only Spark knows is in :mod:`.trial`."""
+"""Validate a view's definition before anything of it starts. Pure: :mod:`.trial` asks Spark."""
 
 import re
 from collections.abc import Iterator
@@ -12,19 +12,20 @@ from lockstep.definition.keyed import Input, Keyed
 from lockstep.definition.view import Definition, Policy
 from lockstep.definition.windowed import Windowed
 
+# Names of tables, in Spark and in file paths.
 NAME = r"[a-z][a-z0-9_]{0,99}"
 ZERO = timedelta(0)
-_WHEN = ("window_start", "window_end")
+_WINDOW = ("window_start", "window_end")
 
 
 def problems(view: Definition) -> list[str]:
     """Every reason why the view cannot run as it is declared, each with its fix; empty for a sound one."""
-    found = [*_output(view), *_lateness(view), *_streams(view)]
+    reasons = [*_output(view), *_lateness(view), *_streams(view)]
     if isinstance(view, Windowed):
-        found += _windowed(view)
+        reasons += _windowed(view)
     if isinstance(view, Keyed):
-        found += _keyed(view)
-    return found
+        reasons += _keyed(view)
+    return reasons
 
 
 def _output(view: Definition) -> Iterator[str]:
@@ -64,7 +65,7 @@ def _streams(view: Definition) -> Iterator[str]:
 
 
 def _windowed(view: Windowed) -> Iterator[str]:
-    for name in _WHEN:
+    for name in _WINDOW:
         if view.columns.get(name) != "TIMESTAMP":
             yield f"its rows must say which window they are of: declare the column {name} TIMESTAMP"
     if view.key and "window_start" not in view.key:
@@ -86,26 +87,26 @@ def _windowed(view: Windowed) -> Iterator[str]:
 
 
 def _keyed(view: Keyed) -> Iterator[str]:
-    for one in view.inputs:
-        yield from _input(one)
+    for read in view.inputs:
+        yield from _input(read)
     if view.lookback is not None and view.lookback <= ZERO:
-        yield "no row depends on nothing: set lookback above zero, or leave it out"
-    usual = {field.name: field.default for field in fields(Keyed)}
-    acts, expires = view.timer is not usual["timer"], view.on_timer is not usual["on_timer"]
-    if acts and not expires:
-        yield "a timer at which nothing happens would never move on: give on_timer too"
-    if expires and not acts:
+        yield "lookback is zero, as if a row depended on no event: set lookback above zero, or leave it out"
+    defaults = {field.name: field.default for field in fields(Keyed)}
+    has_timer, has_action = view.timer is not defaults["timer"], view.on_timer is not defaults["on_timer"]
+    if has_timer and not has_action:
+        yield "a timer at which nothing happens would come again and again: give on_timer too"
+    if has_action and not has_timer:
         yield "on_timer would never be called: give timer too"
 
 
-def _input(one: Input) -> Iterator[str]:
-    if bool(one.key) == bool(one.keys):
-        yield f"it is not clear which machines get a row of {one.stream}: set either key or keys of its input"
-    contract = CONTRACTS.get(one.stream)
+def _input(read: Input) -> Iterator[str]:
+    if bool(read.key) == bool(read.keys):
+        yield f"it is not clear which machines get a row of {read.stream}: set either key or keys of its input"
+    contract = CONTRACTS.get(read.stream)
     if contract is None:
         return
-    known = (*contract.columns, *CHANGE) if one.is_table else contract.columns
-    if unknown := [name for name in one.columns if name not in known]:
-        yield f"{one.stream} has no column {unknown[0]}: its columns are {', '.join(known)}"
-    if one.is_table and one.time == "event_time" and "event_time" not in contract.columns:
-        yield f"{one.stream} has no event_time: set the input's time to _committed_at, or to a time of the row"
+    known = (*contract.columns, *CHANGE) if read.is_table else contract.columns
+    if unknown := [name for name in read.columns if name not in known]:
+        yield f"{read.stream} has no column {unknown[0]}: its columns are {', '.join(known)}"
+    if read.is_table and read.time == "event_time" and "event_time" not in contract.columns:
+        yield f"{read.stream} has no event_time: set the input's time to _committed_at, or to a time of the row"

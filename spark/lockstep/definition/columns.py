@@ -1,13 +1,13 @@
-"""Columns as a mapping from name to Spark type: the columns that the platform adds to rows, and Spark's DDL for any of them."""
+"""Columns are a mapping from name to Spark type. Here are those that the platform adds, and Spark's DDL."""
 
 from collections.abc import Mapping
 
 Columns = Mapping[str, str]
 
-# Where a row of silver is from: its record's topic, partition and offset, and the record's Kafka timestamp (UTC).
+# Which record a row of silver comes from: topic, partition and offset, and the record's Kafka timestamp (UTC).
 PROVENANCE: Columns = {"_topic": "STRING", "_partition": "INT", "_offset": "BIGINT", "_arrival": "TIMESTAMP"}
-# What a change of a table says beside the row: Debezium's operation (c, u, d, r, t), the LSNs of row and commit, when it was
-# committed (UTC), whether it is a delete, and what an updated row was before, as JSON without its PII.
+# What a change of a table has beside the row: Debezium's operation (c, u, d, r, t), the LSNs of the row and of its commit, the
+# time of the commit (UTC), whether it is a delete, and the row before an update, as JSON without its PII.
 CHANGE: Columns = {
     "_op": "STRING",
     "_lsn": "BIGINT",

@@ -1,4 +1,4 @@
-"""Two streams joined in time, as machines: each pair, or how many of a window's rows found a partner. Pure.
+"""Interval joins of two streams, as machines: each pair, or how many of a window's rows found a partner. Pure.
 
 ``0 <= right - left <= within``, both ends included. Which of two events of one instant comes first does not matter.
 """
@@ -15,17 +15,17 @@ INSTANT = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def composite_key(one: str, other: str) -> str:
-    """SQL for a key of two columns, which no other two values share; null where either is null."""
-    return f"length({one}) || ':' || {one} || {other}"
+def composite_key(first: str, second: str) -> str:
+    """SQL for a key of two columns: two pairs of values never have the same key. It is null where either column is null."""
+    return f"length({first}) || ':' || {first} || {second}"
 
 
 @dataclass(frozen=True)
 class IntervalJoin:
-    """A left outer join: a row for each pair, and one for each left event that has found no partner when its time is over.
+    """A left outer join: a row for each pair, and a row for each left event that has found no partner when its time is over.
 
     Args:
-        left: the stream that comes first; its events are what is kept.
+        left: the stream whose events come first. They are kept until their time is over.
         within: how long after a left event a right one may happen.
         row: ``(left, right, number)`` to an output row; the partners of a left event are numbered from 1 in the order in
             which they happened, and ``(left, None, 0)`` has none.
@@ -43,20 +43,20 @@ class IntervalJoin:
             rows = [self.row(event, _event(other), number) for number, other in enumerate(now, 1)]
             waiting = [*waiting, this | {"found": len(now)}]
         else:
-            rows = [self.row(_event(one), event, one["found"] + 1) for one in waiting]
-            waiting = [one | {"found": one["found"] + 1} for one in waiting]
+            rows = [self.row(_event(left), event, left["found"] + 1) for left in waiting]
+            waiting = [left | {"found": left["found"] + 1} for left in waiting]
             now.append(this)
         return {"waiting": waiting, "now": now}, rows
 
     def timer(self, state: State) -> datetime:
-        ends: list[datetime] = [one["time"] + self.within for one in state["waiting"][:1]]
-        ends += [one["time"] for one in state["now"][:1]]
+        ends: list[datetime] = [left["time"] + self.within for left in state["waiting"][:1]]
+        ends += [right["time"] for right in state["now"][:1]]
         return min(ends) + INSTANT
 
     def on_timer(self, state: State, at: datetime) -> tuple[State, list[Row]]:
-        over = [one for one in state["waiting"] if one["time"] + self.within < at]
-        waiting, now = state["waiting"][len(over) :], [one for one in state["now"] if one["time"] >= at]
-        rows = [self.row(_event(one), None, 0) for one in over if not one["found"]]
+        over = [left for left in state["waiting"] if left["time"] + self.within < at]
+        waiting, now = state["waiting"][len(over) :], [right for right in state["now"] if right["time"] >= at]
+        rows = [self.row(_event(left), None, 0) for left in over if not left["found"]]
         return ({"waiting": waiting, "now": now} if waiting or now else None), rows
 
 
@@ -66,17 +66,17 @@ def _event(kept: dict[str, Any]) -> Event:
 
 @dataclass(frozen=True)
 class IntervalRate:
-    """The same join, counted: of the left events in each tumbling window, which found which partners.
+    """An interval join, counted: which of the left events in each tumbling window found which partners.
 
     Args:
         left: the stream that comes first.
         within: how long after a left event a right one may happen.
         size: of the windows ``[start, end)`` of the left events, aligned to the epoch.
-        key: the column (of both streams) that the machine's key is made of.
-        who: the column in which two partners must agree.
-        slot: the column of the right event that tells one kind of partner from another.
-        rows: ``(window_start, key, found)`` to output rows, when the window can find no more: for each of its left events,
-            the slots that it found.
+        key: the column of both streams that is the machine's key.
+        who: the column that must be equal in two partners.
+        slot: the column of the right event by which partners are counted apart.
+        rows: ``(window_start, key, found)`` to output rows, when no event of the window can find another partner. ``found`` has,
+            for each left event, the slots of its partners.
     """
 
     left: str
@@ -96,8 +96,8 @@ class IntervalRate:
         else:
             slot = event.data[self.slot]
             waiting = [
-                [at, one, [*found, slot]] if one == who and event.time - at <= self.within else [at, one, found]
-                for at, one, found in waiting
+                [at, other, [*found, slot]] if other == who and event.time - at <= self.within else [at, other, found]
+                for at, other, found in waiting
             ]
             now.append([event.time, who, slot])
         return {"key": event.data[self.key], "waiting": waiting, "now": now}, []
@@ -108,9 +108,9 @@ class IntervalRate:
         return min(ends) + INSTANT
 
     def on_timer(self, state: State, at: datetime) -> tuple[State, list[Row]]:
-        over = [one for one in state["waiting"] if self._closes(one[0]) < at]
+        over = [left for left in state["waiting"] if self._closes(left[0]) < at]
         waiting, now = state["waiting"][len(over) :], [other for other in state["now"] if other[0] >= at]
-        # Deadlines pass one by one, so this is one window.
+        # Timers come one by one, so these events are of one window.
         rows = self.rows(self._start(over[0][0]), state["key"], [set(found) for _, _, found in over]) if over else []
         return (state | {"waiting": waiting, "now": now} if waiting or now else None), rows
 
@@ -118,5 +118,5 @@ class IntervalRate:
         return at - (at - _EPOCH) % self.size
 
     def _closes(self, at: datetime) -> datetime:
-        """The last instant at which a left event of the window of ``at`` can find a partner; its last lies before the end."""
+        """The last instant at which a left event of the window of ``at`` can find a partner."""
         return self._start(at) + self.size + self.within

@@ -1,9 +1,9 @@
 """Views that are a state machine for each key: sessions, joins, patterns, and tables joined to streams. Pure.
 
-The machine is plain Python, and the same object runs in both layers. *Events* reach it in the order in which they happened,
-once nothing on time can come before them any more, so that the order of arrival cannot show in the result. *Changes* of a
-table (Debezium) reach it as soon as they are seen, in the order of the source's commits; a view that reads any must give the
-same last row per key however changes and events interleave, and its output is upserted.
+The machine is plain Python, and the same object runs in both layers. *Events* reach it in the order in which they happened, as
+soon as no event that is on time can come before them: so the order of arrival does not change the result. *Changes* of a table
+(Debezium) reach it as soon as they are read, in the order of the source's commits. A view that reads changes must give the same
+last row of each key however changes and events interleave, and its output is upserted.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,13 +21,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, order=True)
 class Event:
-    """One input row as a machine sees it.
+    """One input row as a machine gets it.
 
     Args:
         time: when it happened (UTC, aware).
         id: its unique id, which orders events of one instant; of a change, the unique id of its row.
         stream: the contract's name.
-        data: the columns that the input declares, as JSON has them: numbers with a fraction are ``Decimal``, timestamps ISO
+        data: the columns that the input declares, as JSON has them: numbers with a fraction are ``Decimal``, timestamps are ISO
             strings. Changes also have ``_deleted``.
         position: of a change, where it stands in the source's log, as text that sorts in the log's order; None for an event.
     """
@@ -56,7 +56,8 @@ class Input:
         where: SQL predicate for the rows that matter.
         keys: in the place of ``key``, SQL expression (ARRAY<STRING>) for all the machines that get the row.
 
-    An update of a table that moves a row to another key is a delete (``_deleted``, with the row as it was) at the old one.
+    When an update of a table moves a row to another key, the machine of the old key gets a delete: ``_deleted``, with the row
+    before the update.
     """
 
     stream: str
@@ -89,15 +90,15 @@ def _nothing(state: State, _: datetime) -> tuple[State, list[Row]]:
 class Keyed(Definition):
     """A view whose rows come out of one state machine per key.
 
-    States must survive JSON: dicts, lists, strings, numbers, booleans, None, and also ``datetime`` (UTC) and ``Decimal``. A
-    state of ``None`` is no state: where the machine starts, and what it returns to be forgotten.
+    A state is kept as JSON: dicts, lists, strings, numbers, booleans, None, and also ``datetime`` (UTC) and ``Decimal``. A
+    machine starts with the state ``None``, and is removed when it returns it.
 
     Args:
-        inputs: what it reads.
+        inputs: the streams that it reads.
         process: ``(state, event) -> (state, rows)``, for each event in order. Rows are dicts of ``columns``, without ``at``.
-        timer: when the machine must act although nothing happens (session gap, expiry of a join), or None.
-        on_timer: ``(state, at) -> (state, rows)``, called when the timer ``at`` has come, before what happens at that very
-            instant. It must move the timer on.
+        timer: when the machine must act although no event comes (session gap, expiry of a join), or None.
+        on_timer: ``(state, at) -> (state, rows)``, called when the timer ``at`` has come, before the events of that instant. The
+            state that it returns must have a later timer, or none.
         lookback: no row depends on events that happened longer than this before it; None: all of history counts.
     """
 
@@ -109,15 +110,15 @@ class Keyed(Definition):
 
     @property
     def streams(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(one.stream for one in self.inputs))
+        return tuple(dict.fromkeys(read.stream for read in self.inputs))
 
     @property
     def times(self) -> dict[str, str]:
-        return {one.stream: "" if one.is_table else one.time for one in self.inputs}
+        return {read.stream: "" if read.is_table else read.time for read in self.inputs}
 
     @property
     def output(self) -> Output:
-        return Output.UPSERT if any(one.is_table for one in self.inputs) else Output.APPEND
+        return Output.UPSERT if any(read.is_table for read in self.inputs) else Output.APPEND
 
     @property
     def time_column(self) -> str:
@@ -168,16 +169,16 @@ def in_log_order(events: Iterable[Event]) -> list[Event]:
 
 
 def advance(view: Keyed, state: State, events: Iterable[Event], until: datetime | None) -> tuple[State, list[Row]]:
-    """Feed a key's events to its machine, in order, and let its timers pass.
+    """Give a key's events to its machine, in order, and call its timers.
 
     Args:
         events: sorted; none happened before an earlier call's ``until``.
-        until: the timers before this instant pass too; None: only those before the events.
+        until: also call the timers before this instant; None: only those before the events.
 
     Returns:
         The state, and the rows with ``at``: the instant (UTC) of the event or timer that they came from.
 
-    However a key's events are cut into calls, the rows are the same: the property that both layers rest on.
+    However a key's events are divided among calls, the rows are the same. Both layers rely on this property.
     """
     rows: list[Row] = []
     for event in events:
@@ -201,5 +202,5 @@ def _fire_timers(view: Keyed, state: State, until: datetime, rows: list[Row], in
 
 
 def final(view: Keyed, rows: list[Row]) -> list[Row]:
-    """Of rows in the order in which a machine gave them, those that stand: all, or each key's last where the view upserts."""
+    """The rows that remain, of rows in the order in which a machine gave them: all, or each key's last where the view upserts."""
     return list({tuple(row[k] for k in view.key): row for row in rows}.values()) if view.upserts else rows

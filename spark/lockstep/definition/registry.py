@@ -11,7 +11,7 @@ class _Views(Registry[View]):
         try:
             return super().load(module)
         except ProjectInvalid as error:
-            # Such as a required field that is left out: its allowed lateness, its key.
+            # For example, a required field is left out: its allowed lateness, its key.
             raise ViewRefused(module, [str(error)]) from error
 
 
@@ -33,7 +33,7 @@ def chosen(names: str) -> list[View]:
 
 
 def named(names: str) -> list[View]:
-    """The views of a comma-separated list of names, or ``all``, sound or not; raises UnknownView."""
+    """The views of a comma-separated list of names, or ``all``, valid or not; raises UnknownView."""
     if names == "all":
         return list(VIEWS.values())
     wanted = [name.strip() for name in names.split(",") if name.strip()]

@@ -1,4 +1,4 @@
-"""States and rows as JSON text, exactly: ``datetime`` (UTC) and ``Decimal`` come back as they went in."""
+"""States and rows as JSON text, without loss: ``datetime`` (UTC) and ``Decimal`` come back as they were."""
 
 import json
 from datetime import UTC, datetime
@@ -9,12 +9,12 @@ _TIME, _DECIMAL = "$time", "$decimal"
 
 
 def dumps(value: Any) -> str:
-    """The text of a state; raises TypeError for what JSON does not know and is neither ``datetime`` nor ``Decimal``."""
+    """The text of a state; raises TypeError for values that are neither JSON's nor ``datetime`` nor ``Decimal``."""
     return json.dumps(value, default=_encode, separators=(",", ":"))
 
 
 def loads(text: str) -> Any:
-    """The state of a text, or of plain JSON, whose numbers with a fraction come out as ``Decimal``."""
+    """The state of a text. Numbers with a fraction become ``Decimal``, in plain JSON too."""
     return json.loads(text, object_hook=_decode, parse_float=Decimal)
 
 
@@ -31,9 +31,9 @@ def _encode(value: Any) -> dict[str, str]:
     raise TypeError(f"a state cannot hold {value!r}: use dicts, lists, strings, numbers, datetime and Decimal")
 
 
-def _decode(found: dict[str, Any]) -> Any:
-    if found.keys() == {_TIME}:
-        return datetime.fromisoformat(found[_TIME])
-    if found.keys() == {_DECIMAL}:
-        return Decimal(found[_DECIMAL])
-    return found
+def _decode(value: dict[str, Any]) -> Any:
+    if value.keys() == {_TIME}:
+        return datetime.fromisoformat(value[_TIME])
+    if value.keys() == {_DECIMAL}:
+        return Decimal(value[_DECIMAL])
+    return value

@@ -1,4 +1,4 @@
-"""The names of all tables: of a stream, of a view, and of what a replay computes. Nothing else puts a name together."""
+"""The names of all tables: of a stream, of a view, and of a replay's shadow. No other module builds a table's name."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tables:
-    """Names by role. ``log`` holds every good row once, and silver's ledger; ``current`` only exists for changes."""
+    """A stream's tables. ``log`` has every good row once, and silver's ledger; ``current`` only exists for changes."""
 
     bronze: str
     log: str
@@ -61,5 +61,5 @@ def sources(view: "View") -> list[str]:
 
 
 def shadow_of(table: str, replay: str) -> str:
-    """Where a replay computes what may replace rows of ``layer.name``."""
+    """The table in which a replay computes new rows of ``layer.name``."""
     return f"shadow.{table.replace('.', '__')}__{replay.replace('-', '_')}"

@@ -1,4 +1,4 @@
-"""What a Spark server says of a view, tried on rows that are made up: it reads no table, and writes none."""
+"""Try a view on a Spark server, with rows that are made up. It reads and writes no table."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
-# The definitions that this process has seen to run: both layers ask, and a trial takes seconds.
-_seen_to_run: set[str] = set()
+# The definitions that this process has tried with success: both layers ask, and a trial takes seconds.
+_succeeded: set[str] = set()
 
 
 def ensure(spark: "SparkSession", view: View) -> None:
-    """Refuse a view that is not sound, or that Spark cannot run in both layers. It reads and writes no table.
+    """Refuse a view that is not valid, or that Spark cannot run in both layers. It reads and writes no table.
 
     Raises:
         ViewRefused: says why, and what to change.
@@ -35,17 +35,17 @@ def ensure(spark: "SparkSession", view: View) -> None:
     if reasons := problems(view):
         raise ViewRefused(view.name, reasons)
     definition = definition_version(view)
-    if definition in _seen_to_run:
+    if definition in _succeeded:
         return
     if reasons := refusals(spark, view):
         raise ViewRefused(view.name, reasons)
-    _seen_to_run.add(definition)
+    _succeeded.add(definition)
 
 
 def refusals(spark: "SparkSession", view: View) -> list[str]:
-    """Why the view cannot run in one of the layers, each reason with its fix; empty for one that can.
+    """The reasons why the view cannot run in one of the layers, each with its fix; empty if it can. Takes a second or two.
 
-    Its :func:`~lockstep.definition.check.problems` must have been looked at before. Takes a second or two.
+    Call :func:`~lockstep.definition.check.problems` first: what it finds is not tried here.
     """
     try:
         return [*(_windowed(spark, view) if isinstance(view, Windowed) else _keyed(spark, view))]
@@ -71,20 +71,20 @@ def _windowed(spark: "SparkSession", view: Windowed) -> Iterator[str]:
 
 
 def _other_columns(spark: "SparkSession", view: View, result: "DataFrame") -> Iterator[str]:
-    declared = [f"{f.name} {f.dataType.simpleString()}" for f in spark.createDataFrame([], ddl(view.columns)).schema]
-    given = [f"{f.name} {f.dataType.simpleString()}" for f in result.schema]
-    if declared != given:
+    expected = [f"{f.name} {f.dataType.simpleString()}" for f in spark.createDataFrame([], ddl(view.columns)).schema]
+    actual = [f"{f.name} {f.dataType.simpleString()}" for f in result.schema]
+    if expected != actual:
         yield (
-            f"its function does not give the columns that it declares: it gives {', '.join(given)}; make both the same, in "
+            f"its function does not give the columns that it declares: it gives {', '.join(actual)}; make both the same, in "
             "the same order"
         )
 
 
 def _try_live(spark: "SparkSession", view: Windowed, contract: Contract) -> None:
-    """Start it over a source of nothing and into nowhere: Spark refuses what no stream can do before the first row."""
-    nothing = {name: F.lit(None).cast(kind) for name, kind in {**contract.columns, **PROVENANCE}.items()}
+    """Start it on an empty source with the sink ``noop``: Spark refuses what a stream cannot do before the first row."""
+    nulls = {name: F.lit(None).cast(kind) for name, kind in {**contract.columns, **PROVENANCE}.items()}
     ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
-    rows = ticks.select(*(column.alias(name) for name, column in nothing.items()), "timestamp").where("false")
+    rows = ticks.select(*(column.alias(name) for name, column in nulls.items()), "timestamp").where("false")
     rows = rows.withColumn(view.event_time, F.col("timestamp")).drop("timestamp")
     rows = rows.withWatermark(view.event_time, "1 hour").dropDuplicatesWithinWatermark([*contract.unique_id])
     view.transform(rows).writeStream.format("noop").outputMode("update").start().stop()
@@ -92,39 +92,39 @@ def _try_live(spark: "SparkSession", view: Windowed, contract: Contract) -> None
 
 def _keyed(spark: "SparkSession", view: Keyed) -> Iterator[str]:
     spark.createDataFrame([], ddl(view.columns))
-    found = events(view, {stream: samples(spark, CONTRACTS[stream]) for stream in view.streams})
+    rows_of_events = events(view, {stream: samples(spark, CONTRACTS[stream]) for stream in view.streams})
     by_key: dict[str, list[Any]] = {}
-    for row in found.collect():
+    for row in rows_of_events.collect():
         by_key.setdefault(row["_key"], []).append(event(row.asDict()))
-    given = []
-    for waiting in by_key.values():
+    emitted = []
+    for of_one_key in by_key.values():
         try:
-            state, rows = advance(view, None, sorted(waiting), _START + timedelta(days=3))
+            state, rows = advance(view, None, sorted(of_one_key), _START + timedelta(days=3))
         except Exception as error:
             reason = f"{type(error).__name__}: {error}; a machine must take whatever its streams' contracts allow"
             raise ViewRefused(view.name, [f"its machine fails on rows that are made up ({reason})"]) from error
-        given += final(view, rows)
+        emitted += final(view, rows)
         try:
             states.dumps(state)
         except TypeError as error:
             yield f"it does not run as a live query, which keeps states as JSON: {error}"
             return
-    if unknown := sorted({name for row in given for name in row} - {"at", *view.columns}):
+    if unknown := sorted({name for row in emitted for name in row} - {"at", *view.columns}):
         yield f"its rows have the columns {', '.join(unknown)}, which it does not declare: declare them or leave them out"
-    keys = Counter(tuple(str(row.get(name)) for name in view.key) for row in given)
+    keys = Counter(tuple(str(row.get(name)) for name in view.key) for row in emitted)
     if keys and (most := keys.most_common(1)[0])[1] > 1:
         key = dict(zip(view.key, most[0], strict=True))
         yield f"its key is not unique: two rows have {key}; add the column to the key by which they differ"
 
 
 def samples(spark: "SparkSession", contract: Contract) -> "DataFrame":
-    """Rows of a stream's log that differ from the first in one column each, within one minute."""
+    """Rows of a stream's log, within one minute: each of them differs from the first in one column."""
     kinds = {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else {})}
     first = {name: _value(name, kind, 0) for name, kind in kinds.items()}
     rows = [first] + [first | {name: _value(name, kind, 1)} for name, kind in kinds.items()]
-    alone = {"_offset", "_lsn", "_commit_lsn", *contract.unique_id} & kinds.keys()
+    unique = {"_offset", "_lsn", "_commit_lsn", *contract.unique_id} & kinds.keys()
     for number, row in enumerate(rows):
-        row |= {name: str(number) for name in alone if kinds[name] != "TIMESTAMP"}
+        row |= {name: str(number) for name in unique if kinds[name] != "TIMESTAMP"}
     casts = [F.col(name).cast(kind).alias(name) for name, kind in kinds.items()]
     texts = ", ".join(f"{name} STRING" for name in kinds)
     return spark.createDataFrame([[row[name] for name in kinds] for row in rows], texts).select(*casts)

@@ -1,4 +1,4 @@
-"""Which definition a view's rows follow: a digest of all that decides what they say."""
+"""The version of a view's definition: a digest of everything that decides the values of its rows."""
 
 import hashlib
 import inspect
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from lockstep.definition import View
 
 _PLATFORM = Path(__file__).resolve().parents[1]
-# Beside the view's own module, what decides how its rows come out, in either layer.
+# Beside the view's own module, these decide the values of its rows, in both layers.
 _MACHINERY = ("definition/*.py", "refine/parse.py", "refine/tokens.py", "batch/compute.py", "live/machine.py")
 
 
 def definition_version(view: "View") -> str:
-    """12 hex digits over all that decides what the view's rows say: two that differ may give different rows.
+    """12 hex digits over everything that decides the values of the view's rows. Views that differ in it may give different rows.
 
     These are its declared values, the source of the modules that its functions are from, its streams' contracts, and the
     machinery that runs it. Its name is not among them.
     """
     digest = hashlib.sha256(_machinery())
-    for one in fields(view):
-        if one.name != "name":
-            digest.update(_of_value(getattr(view, one.name)))
+    for declared in fields(view):
+        if declared.name != "name":
+            digest.update(_of_value(getattr(view, declared.name)))
     for stream in view.streams:
         digest.update(repr(CONTRACTS[stream]).encode())
     return digest.hexdigest()[:12]

@@ -1,8 +1,8 @@
-"""What a view declares beside its one pure definition, and what both layers do with it.
+"""What every view declares, and how it behaves.
 
 There are two kinds. A :class:`~lockstep.definition.windowed.Windowed` view is a function ``DataFrame -> DataFrame`` over
 windows. A :class:`~lockstep.definition.keyed.Keyed` view is a state machine for each key. Both run live and in batch, and must
-give the same.
+give the same rows in both.
 """
 
 from abc import ABC, abstractmethod
@@ -16,14 +16,14 @@ from lockstep.definition.columns import Columns
 
 Policy = Literal["ignore", "correct", "side_output"]
 Interval = tuple[datetime, datetime]
-# Before and after every event: the ends of a view that is computed as a whole.
+# Before and after every event: the interval of a view that is computed as a whole.
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 END = datetime(9999, 12, 31, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 
 class Output(StrEnum):
-    """How a view's live rows come: windows that change until they are closed, final rows, or the newest row of each key."""
+    """What a view writes live: windows that change until they are closed, final rows, or the newest row of each key."""
 
     WINDOWS = "windows"
     APPEND = "append"
@@ -39,10 +39,10 @@ class Definition(ABC):
         columns: the output's columns, in order, and their Spark types.
         key: the columns that identify a row of the output.
         allowed_lateness: a row is late when it arrived longer than this after it happened.
-        policy: what becomes of late rows: left out (``ignore``), kept as a side output (``side_output``), or, for windows,
+        policy: what happens to late rows: left out (``ignore``), kept as a side output (``side_output``), or, for windows,
             counted until ``correct_within`` has passed (``correct``). Under all three they can be read in ``late.<name>``.
         correct_within: the second, longer limit of ``correct``.
-        alerts: how its rows leave the lake as alerts; None: they do not.
+        alerts: how its rows are sent as alerts; None: they are not.
     """
 
     name: str
@@ -61,17 +61,17 @@ class Definition(ABC):
     @property
     @abstractmethod
     def times(self) -> dict[str, str]:
-        """By stream, the SQL expression for when a row happened; empty for a table's changes, which are never late."""
+        """By stream, the SQL expression for the time of an event; empty for a table's changes, which are never late."""
 
     @property
     @abstractmethod
     def output(self) -> Output:
-        """How its live rows come."""
+        """Whether live rows are windows, final, or upserted."""
 
     @property
     @abstractmethod
     def time_column(self) -> str:
-        """The column of the output that says when a row belongs: the start of its window, or its instant."""
+        """The column of the output with the time of a row: the start of its window, or its instant."""
 
     @property
     @abstractmethod
@@ -81,7 +81,7 @@ class Definition(ABC):
     @property
     @abstractmethod
     def keeps_until(self) -> bool:
-        """Whether gold's ledger says ``until`` which instant the rows are final; else that follows from its offsets."""
+        """Whether gold's ledger records the instant ``until`` which its rows are final; else that follows from its offsets."""
 
     @property
     @abstractmethod
@@ -98,7 +98,7 @@ class Definition(ABC):
 
     @abstractmethod
     def touched_by(self, first: datetime, last: datetime) -> Interval:
-        """The times ``[low, high)`` of all rows that events between two instants, both included, can show in (UTC)."""
+        """The times ``[low, high)`` (UTC) of all rows that events between two instants, both included, can change."""
 
     @property
     def upserts(self) -> bool:
@@ -112,12 +112,12 @@ class Definition(ABC):
 
     @property
     def live_columns(self) -> Columns:
-        """The columns of the view's table in the live layer: also when the row was written."""
+        """The columns of the view's table in the live layer: those of gold, and when the row was written."""
         return {**self.output_columns, "_updated_at": "TIMESTAMP"}
 
     @property
     def lookback_time(self) -> timedelta:
-        """How long before a row the events may lie that it depends on; see also ``needs_all_history``."""
+        """How long before a row the events may have happened that it depends on; see also ``needs_all_history``."""
         return timedelta(0)
 
     @property
@@ -136,11 +136,11 @@ class Definition(ABC):
         return self.correct_within if self.policy == "correct" and self.correct_within else self.allowed_lateness
 
     def with_late(self) -> Self:
-        """The same view, in which rows count however late they came: what a replay merges late rows by."""
+        """The same view, in which every row counts, however late. A replay that merges late rows uses it."""
         return replace(self, policy="correct", correct_within=timedelta(days=36_500))
 
     def counts(self, time: str) -> str:
-        """The predicate (SQL) by which both layers take a row that happened at the column ``time``: decided by the log alone."""
+        """The predicate (SQL) for a row that counts, by its event time (column ``time``) and its arrival. Both layers use it."""
         return f"_arrival - {time} <= make_dt_interval(0, 0, 0, {self.limit.total_seconds()})"
 
     def late(self, time: str) -> str:
@@ -154,10 +154,10 @@ class Definition(ABC):
         return f"{self.time_column} >= '{_plain(low)}' AND {self.time_column} < '{_plain(high)}'"
 
     def bounded(self, start: datetime, end: datetime, until: datetime) -> Interval:
-        """The interval as far as gold is final: rows of a view that ``keeps_until`` end there."""
+        """The interval up to where gold is final: a view that ``keeps_until`` has no rows after that."""
         if not self.keeps_until:
             return start, end
-        # An upserted view is recomputed as a whole, so it must not end before what it has.
+        # An upserted view is recomputed as a whole, so it must not end before the rows that it has.
         return start, until if self.upserts else min(end, until)
 
     def first_row_at(self, at: datetime) -> datetime:
@@ -165,13 +165,13 @@ class Definition(ABC):
         return at
 
     def windows_between(self, first: datetime, last: datetime) -> int | None:
-        """At most how many windows start between two instants; None for a view without windows."""
+        """The greatest number of windows that start between two instants; None for a view without windows."""
         del first, last
         return None
 
 
 def literal(moment: datetime) -> str:
-    """A moment as a literal of SQL with its zone, because a reader's session may have another one."""
+    """A moment as a SQL literal with its time zone, because a reader's session may have another one."""
     return f"TIMESTAMP '{moment.astimezone(UTC):%F %T.%f}+00:00'"
 
 

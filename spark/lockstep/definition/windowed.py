@@ -25,9 +25,9 @@ class Windowed(Definition):
             ``window_start`` and ``window_end`` (TIMESTAMP, UTC).
         size: length of a window.
         slide: distance between the starts of two windows.
-        event_time: the input's column that says when it happened.
-        state_kept: how long the engine keeps a window's state, in event time. Looser than the lateness, so that it never
-            decides what is late; it must cover how far the partitions' event times drift apart.
+        event_time: the input's column with the time of the event.
+        state_kept: how long the engine keeps a window's state, in event time. It is longer than the lateness, so that the engine
+            never decides what is late. It must cover the difference between the partitions' event times.
     """
 
     input: str
@@ -87,7 +87,7 @@ class Windowed(Definition):
 
     @property
     def on_time(self) -> str:
-        """The predicate that both layers apply to a row."""
+        """The predicate (SQL) for a row that counts."""
         return self.counts(self.event_time)
 
     def windows_of(self, first: datetime, last: datetime) -> tuple[datetime, datetime]:

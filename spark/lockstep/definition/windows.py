@@ -1,7 +1,7 @@
-"""What windowed views are made of: rows into windows, and exact counts of values inside one aggregation. Pure.
+"""Building blocks of windowed views: rows into windows, and exact counts of values inside one aggregation. Pure.
 
-Live, a view may aggregate once and cannot rank rows. So what would need a second step works on an array that the one
-aggregation gives: :func:`counts_of`.
+A live view can aggregate only once, and cannot rank rows. What needs a second step, such as :func:`ranked`, works on an array
+that the one aggregation gives: :func:`counts_of`.
 """
 
 from datetime import timedelta
@@ -34,7 +34,7 @@ def per_window(
         ``window_start``, ``window_end`` (TIMESTAMP, UTC), the columns ``by`` and the measures.
     """
     if slide > size:
-        # Spark's window refuses gaps: a window of the whole slide, of whose rows only those of its first part count.
+        # Spark's window has no gaps: take a window of the whole slide, and only the rows of its first part.
         since_start = F.pmod(F.unix_micros(time), F.lit(slide // _MICROSECOND))
         rows = rows.where(since_start < size // _MICROSECOND)
     window = F.window(time, _text(max(size, slide)), _text(slide))
@@ -48,9 +48,9 @@ def per_window(
 def counts_of(value: "Column", distinct: int) -> "Column":
     """An aggregate: how often each value occurs, as an array of ``item`` and ``count``, sorted by ``item``.
 
-    Exact, and the same in whatever order and parts the rows come, while there are fewer than ``distinct`` different values.
-    Beyond that it is a frequent-items sketch (Apache DataSketches): rare values are left out, and a count may be off by
-    2 / ``distinct`` of all rows. Where the counts add up to the number of rows they are exact.
+    With fewer than ``distinct`` different values, the counts are exact, in whatever order and parts the rows come. With more, it
+    is a frequent-items sketch (Apache DataSketches): rare values are left out, and a count may be off by 2 / ``distinct`` of all
+    rows. If the counts add up to the number of rows, they are exact.
     """
     return F.array_sort(F.call_function("approx_top_k", value, F.lit(distinct), F.lit(distinct)))
 
@@ -65,18 +65,18 @@ def ranked(rows: "DataFrame", size: timedelta, slide: timedelta, item: str, high
     counted = per_window(
         rows, size, slide, [], F.count("*").alias("all"), counts_of(F.col(item), distinct).alias("counts")
     )
-    total = F.aggregate("counts", F.lit(0).cast("bigint"), lambda sum_, one: sum_ + one["count"])
-    order = F.transform("counts", lambda one: F.struct((-one["count"]).alias("views"), one["item"].alias("item")))
+    total = F.aggregate("counts", F.lit(0).cast("bigint"), lambda sum_, value: sum_ + value["count"])
+    order = F.transform("counts", lambda value: F.struct((-value["count"]).alias("views"), value["item"].alias("item")))
     first = counted.select(
         "window_start",
         "window_end",
-        F.posexplode(F.slice(F.array_sort(order), 1, highest)).alias("place", "of"),
+        F.posexplode(F.slice(F.array_sort(order), 1, highest)).alias("index", "of"),
         (total == F.col("all")).alias("exact"),
     )
     return first.select(
         "window_start",
         "window_end",
-        (F.col("place") + 1).alias("rank"),
+        (F.col("index") + 1).alias("rank"),
         F.col("of.item").alias(item),
         (-F.col("of.views")).alias("views"),
         "exact",

@@ -1,1 +1,1 @@
-"""From the log to bronze: plan offset ranges, read them, and commit rows and ledger together."""
+"""From Kafka to bronze: plan offset ranges, read them, and commit rows and ledger together."""

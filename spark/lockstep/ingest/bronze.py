@@ -1,4 +1,4 @@
-"""Bronze: the log as it was, row by row, with the ledger of what was read in the same commit."""
+"""Bronze: Kafka's records as they were, with the ledger of what was read in the same commit."""
 
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,8 @@ COLUMNS = {
     "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
     "value": "BINARY",
 }
-# Raw bytes may be personal: statistics would keep them in the Delta log after they were erased from the rows.
+# Raw bytes may be personal data. With statistics on them, the Delta log would keep values that were erased from the rows.
+# 400 days: how long a ledger can be read, and how long a write is known that runs again.
 PROPERTIES = {
     "delta.dataSkippingStatsColumns": "topic,partition,offset,timestamp,timestamp_type",
     "delta.setTransactionRetentionDuration": "interval 400 days",
@@ -39,31 +40,31 @@ PROPERTIES = {
 
 
 def behind(settings: "Settings", contracts: "Iterable[Contract]") -> "list[Contract]":
-    """Those whose topic exists and holds more than their ledger; asks the broker once, and Spark never."""
+    """The contracts whose topic exists and has more than their ledger. Asks the broker once, and never Spark."""
     contracts = list(contracts)
-    held = offsets_of_existing_topics(settings, [c.topic for c in contracts])
-    return [c for c in contracts if c.topic in held and _lag(held[c.topic], ledger.latest(settings, bronze_of(c)))]
+    offsets = offsets_of_existing_topics(settings, [c.topic for c in contracts])
+    return [c for c in contracts if c.topic in offsets and _lags(offsets[c.topic], ledger.latest(settings, bronze_of(c)))]
 
 
-def _lag(topic: "TopicOffsets", newest: ledger.Entry | None) -> bool:
-    done = {r.partition: r for r in newest.ranges} if newest else {}
+def _lags(topic: "TopicOffsets", newest: ledger.Entry | None) -> bool:
+    taken = {r.partition: r for r in newest.ranges} if newest else {}
     return any(
-        p not in done or (done[p].end, done[p].topic_id) != (last, topic.topic_id)
+        p not in taken or (taken[p].end, taken[p].topic_id) != (last, topic.topic_id)
         for p, (first, last) in topic.partitions.items()
-        if last > first or p in done
+        if last > first or p in taken
     )
 
 
 def accept_gap(
     spark: "SparkSession", settings: "Settings", contract: "Contract", by: str, why: str
 ) -> ledger.Entry | None:
-    """Sign for offsets that are gone from the log before they were read: an entry of the ledger without rows.
+    """Accept that offsets are gone from the log before they were read: an entry of the ledger without rows.
 
     Returns:
         The entry, or None when nothing is missing.
 
     Raises:
-        TopicRecreated, DataLoss: what is missing is not the beginning of the log, and cannot be gone past.
+        TopicRecreated, DataLoss: what is missing is not the beginning of the log, so nobody can accept it.
     """
     table = bronze_of(contract)
     with lease(settings, table, by) as control:
@@ -73,27 +74,27 @@ def accept_gap(
         if size(skipped) == 0:
             return None
         record = ledger.record("ingest", newest, f"signed by {by}", skipped, signed={"by": by, "why": why})
-        nothing = lake.read(spark, settings, table).where("false")
-        lake.append(nothing, settings, table, ledger.txn(table, record), record)
+        no_rows = lake.read(spark, settings, table).where("false")
+        lake.append(no_rows, settings, table, ledger.txn(table, record), record)
         written = ledger.committed(settings, table, record)
         advance(control, table, written.version, written.seq, list(written.ranges))
         return written
 
 
 def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
-    """Take what the topic has beyond the ledger, at most ``max_offsets_per_run`` offsets, in one commit.
+    """Ingest what the topic has after the ledger's end, at most ``max_offsets_per_run`` offsets, in one commit.
 
     Returns:
         The new entry, or None when there was nothing new.
 
     Raises:
-        DataLoss, TopicRecreated, LedgerBroken: see there; nothing was read or written.
-        Overtaken: another run was first, see there.
+        DataLoss, TopicRecreated, LedgerBroken: nothing was read or written.
+        Overtaken: another run has committed first.
     """
     table = bronze_of(contract)
     with lease(settings, table, run_id) as control:
-        newest, known = ledger.latest(settings, table), head(control, table)
-        ledger.check_tip(table, newest, known)
+        newest = ledger.latest(settings, table)
+        ledger.check_tip(table, newest, head(control, table))
         ranges = plan(newest.ranges if newest else (), topic_offsets(settings, contract.topic), settings.max_offsets_per_run)
         if size(ranges) == 0:
             if newest:

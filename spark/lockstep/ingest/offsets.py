@@ -1,4 +1,4 @@
-"""What the broker holds now: the id of a topic, and the first and last stable offset of each partition."""
+"""What the broker has now: the id of a topic, and the first and the last stable offset of each partition."""
 
 import time
 from contextlib import closing
@@ -14,7 +14,7 @@ from lockstep.ledger.ranges import TopicOffsets
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
-_STAMP = "message.timestamp.type"
+_TIMESTAMP_TYPE = "message.timestamp.type"
 
 
 class TopicMissing(LockstepError):
@@ -22,7 +22,7 @@ class TopicMissing(LockstepError):
 
 
 def topic_offsets(settings: "Settings", topic: str) -> TopicOffsets:
-    """Ask the broker for the topic's id, its partitions, and what each holds for a ``read_committed`` reader.
+    """Ask the broker for the topic's id, and for the offsets that a ``read_committed`` reader finds in each partition.
 
     Raises:
         TopicMissing: there is no such topic.
@@ -31,22 +31,22 @@ def topic_offsets(settings: "Settings", topic: str) -> TopicOffsets:
 
 
 def offsets_of_topics(settings: "Settings", topics: list[str]) -> dict[str, TopicOffsets]:
-    """The same for several topics, over one connection.
+    """The offsets of several topics by name, over one connection.
 
     Raises:
         TopicMissing: one of them does not exist.
     """
-    found = offsets_of_existing_topics(settings, topics)
-    if missing := [t for t in topics if t not in found]:
+    offsets = offsets_of_existing_topics(settings, topics)
+    if missing := [t for t in topics if t not in offsets]:
         raise TopicMissing(
             f"{settings.kafka} has no topic {', '.join(missing)}. Create it with `lockstep up kafka`, which makes the topics of "
             "all contracts."
         )
-    return found
+    return offsets
 
 
 def offsets_of_existing_topics(settings: "Settings", topics: list[str]) -> dict[str, TopicOffsets]:
-    """The same for those of the topics that exist."""
+    """The offsets by name of those of the topics that exist."""
     if not topics:
         # The admin client takes no names for all names.
         return {}
@@ -62,7 +62,7 @@ def offsets_of_existing_topics(settings: "Settings", topics: list[str]) -> dict[
             topic=name,
             topic_id=str(topic["topic_id"]),
             partitions={tp.partition: (first[tp], last[tp]) for tp in partitions if tp.topic == name},
-            log_append_time=configs[name][_STAMP]["value"] == "LogAppendTime",
+            log_append_time=configs[name][_TIMESTAMP_TYPE]["value"] == "LogAppendTime",
             checked_at=checked_at,
         )
         for name, topic in described.items()

@@ -1,4 +1,4 @@
-"""The log as Spark reads it: the same columns from an exact range (batch) and from a subscription (live)."""
+"""Kafka as Spark reads it: the same columns from exact ranges (batch) and from a subscription (live)."""
 
 import json
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def read_range(spark: "SparkSession", settings: "Settings", ranges: "list[Range]") -> "DataFrame":
-    """Exactly the committed records of the ranges, in bronze's columns."""
-    some = [r for r in ranges if r.size]
-    topic = some[0].topic
+    """The committed records of the ranges, and no others, in bronze's columns. One range at least is not empty."""
+    not_empty = [r for r in ranges if r.size]
+    topic = not_empty[0].topic
     reader = (
         spark.read.format("kafka")
         .options(**_options(settings))
-        .option("assign", json.dumps({topic: [r.partition for r in some]}))
-        .option("startingOffsets", json.dumps({topic: {r.partition: r.start for r in some}}))
-        .option("endingOffsets", json.dumps({topic: {r.partition: r.end for r in some}}))
+        .option("assign", json.dumps({topic: [r.partition for r in not_empty]}))
+        .option("startingOffsets", json.dumps({topic: {r.partition: r.start for r in not_empty}}))
+        .option("endingOffsets", json.dumps({topic: {r.partition: r.end for r in not_empty}}))
     )
     return _to_bronze(reader.load())
 
@@ -30,10 +30,10 @@ def read_range(spark: "SparkSession", settings: "Settings", ranges: "list[Range]
 def read_stream(
     spark: "SparkSession", settings: "Settings", topic: str, starts: Mapping[int, int] | None = None
 ) -> "DataFrame":
-    """The topic without end, in bronze's columns. A checkpoint decides where a restart goes on.
+    """The topic as a stream, in bronze's columns. After a restart the query's checkpoint decides where it continues.
 
     Args:
-        starts: where each partition begins; -2, and all of them when none is named: at its first offset.
+        starts: the offset at which each partition begins; -2 is its first offset. None: all begin at their first offset.
     """
     reader = (
         spark.readStream.format("kafka")
@@ -47,7 +47,7 @@ def read_stream(
 def read_partition(
     spark: "SparkSession", settings: "Settings", topic: str, partition: int, starts: Mapping[int, int] | None = None
 ) -> "DataFrame":
-    """The same of one partition alone, as a source of its own."""
+    """One partition of a topic as a stream of its own; ``starts`` as in :func:`read_stream`."""
     reader = (
         spark.readStream.format("kafka")
         .options(**_options(settings))

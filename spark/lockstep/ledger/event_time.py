@@ -1,7 +1,6 @@
-"""How far a position has come in the log's own time.
+"""Event-time progress: the Kafka timestamp that every partition has passed at a given position.
 
-The ledger of bronze says which time each partition had reached at which offset, so a position becomes a time without
-reading a row.
+Bronze's ledger says which time each partition had reached at which offset, so no row has to be read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,13 +10,13 @@ from lockstep import ledger
 
 
 def reached(entries: Iterable[ledger.Entry], position: Mapping[int, int]) -> datetime | None:
-    """The time (UTC) that every partition's log had passed below ``position``, or None while one has nothing to show.
+    """The time (UTC) that every partition has passed before ``position``; None while that is not known of one.
 
-    Conservative: an entry counts only when the position covers all of it.
+    An entry counts only if the position covers all of it, so the time may be too early, and is never too late.
 
     Args:
-        entries: bronze's ledger, newest first; read no further than needed.
-        position: per partition, the next offset that the layer has not seen.
+        entries: bronze's ledger, newest first; no more of it is read than needed.
+        position: per partition, the next offset that the layer has not taken.
     """
     times: dict[int, int] = {}
     for entry in entries:

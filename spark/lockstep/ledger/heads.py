@@ -1,6 +1,6 @@
-"""The head of each ledger: the newest commit that it is known to have had, kept in the control database.
+"""The head of each ledger: its newest commit, as the control database knows it.
 
-A Delta log cannot show that its own newest commit is missing. So the head of every bronze ledger is written to PostgreSQL
+A Delta log cannot show that its own newest commit is missing. So the head of each bronze ledger is written to PostgreSQL
 after each commit, and the next run compares the two.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Head:
-    """The newest commit that a ledger is known to have had, and the position at which it was last looked at."""
+    """The newest commit that a ledger is known to have had, and its ranges."""
 
     version: int
     seq: int
@@ -24,7 +24,7 @@ class Head:
 
 
 def head(connection: "Connection", table: str) -> Head | None:
-    """The ledger's head as last written, or None for a table that never had a commit."""
+    """The ledger's head; None for a table that never had a commit."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT version, seq, ranges FROM ledger_heads WHERE table_name = %s", (table,))
         row = cursor.fetchone()
@@ -32,7 +32,7 @@ def head(connection: "Connection", table: str) -> Head | None:
 
 
 def advance(connection: "Connection", table: str, version: int, seq: int, ranges: "list[Range]") -> None:
-    """Write the head; it never goes back."""
+    """Write the head. It never moves back."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO ledger_heads (table_name, version, seq, ranges) VALUES (%s, %s, %s, %s) "

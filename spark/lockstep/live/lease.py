@@ -5,7 +5,6 @@ outlives the service that started the query. The lock ends when the query ends, 
 """
 
 import os
-import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ import psycopg2
 
 from lockstep.control import leases
 from lockstep.errors import LeaseHeld
+from lockstep.processes import end_with_parent
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 # A query that was just stopped still finishes its micro-batch, which takes a few seconds. Its successor waits longer than that.
 WAIT_SECONDS = 15
-# A worker that has lost its server blocks the query's next start, so this is short.
-_LOOK_SECONDS = 1
 # By query, the connection that holds its lock. The stack is kept too, because it closes the connection when it is collected.
 _leases: "dict[str, tuple[Connection, ExitStack]]" = {}
 
@@ -36,25 +34,11 @@ def acquire(settings: "Settings", query: str) -> None:
     if query in _leases and _is_open(_leases[query][0]):
         return
     if not _leases:
-        _end_with_the_server()
+        # In the middle of a batch, this process would try for minutes to reach a server that is gone, and keep the lease.
+        end_with_parent()
     with ExitStack() as stack:
         connection = _lock(stack, settings, query, f"pid {os.getpid()}")
         _leases[query] = connection, stack.pop_all()
-
-
-def _end_with_the_server() -> None:
-    """End this process when the server that started it is gone.
-
-    In the middle of a batch, this process would try to reach the server for minutes, and keep the lease from the next query.
-    """
-    parent, never = os.getppid(), threading.Event()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            never.wait(_LOOK_SECONDS)
-        os._exit(1)
-
-    threading.Thread(target=watch, name="end-with-the-server", daemon=True).start()
 
 
 def ensure_free(settings: "Settings", query: str) -> None:

@@ -1,1 +1,1 @@
-"""From bronze to silver: parse, set aside what is bad, remove duplicates, apply changes."""
+"""From bronze to silver: parse, quarantine what fails validation, remove duplicates, apply changes."""

@@ -1,18 +1,18 @@
-"""Read the raw bytes of a stream by its contract. Pure, and the same in batch and live.
+"""Parse the raw bytes of a stream by its contract. Pure, and the same in batch and live.
 
-Every row of bronze comes out as exactly one row, with the payload's columns and:
+Each row of bronze becomes exactly one row, with the payload's columns and:
 
 =================  ===========  ==========================================================================================
 ``_topic``         STRING       provenance: topic, partition and offset of the record
 ``_partition``     INT
 ``_offset``        BIGINT
 ``_arrival``       TIMESTAMP    the record's Kafka timestamp (UTC)
-``_marker``       BOOLEAN      a heartbeat or a tombstone: counted, but no data
+``_marker``        BOOLEAN      a heartbeat or a tombstone: counted, but no data
 ``_reason``        STRING       why the row goes to quarantine; null for a good one
 =================  ===========  ==========================================================================================
 
 Changes also have ``_op`` (Debezium's c, u, d, r, t), ``_lsn`` and ``_commit_lsn`` (BIGINT), ``_committed_at``, ``_deleted``, and
-``_before``: of an update, what the row was, as JSON without its personal columns.
+``_before``: the row before an update, as JSON without its personal columns.
 """
 
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
 
 HEARTBEAT = "lockstep-heartbeat"
-# A row that is data, and may be believed.
+# A row that is data, and passed validation.
 GOOD = "NOT _marker AND _reason IS NULL"
 _CORRUPT = "_corrupt_record"
 _MICROS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
@@ -36,7 +36,7 @@ _SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING
 
 
 def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
-    """Parse bronze's rows; nothing is dropped, and nothing fails: what cannot be read has a ``_reason``."""
+    """Parse bronze's rows. None is dropped and none fails: a row that cannot be parsed has a ``_reason``."""
     body = _event(contract) if contract.kind == "events" else _change(contract)
     parsed = records.select("*", F.col("value").cast("string").alias("_text")).select(
         F.col("topic").alias("_topic"),
@@ -49,9 +49,10 @@ def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
         F.from_json("_text", body, {"columnNameOfCorruptRecord": _CORRUPT}).alias("_payload"),
     )
     flat = parsed.select("*", *(_flat_event(contract) if contract.kind == "events" else _flat_change(contract)))
-    judged = flat.withColumn("_reason", F.when(~F.col("_marker"), _reason(contract)))
+    validated = flat.withColumn("_reason", F.when(~F.col("_marker"), _reason(contract)))
     tokens = {name: tokenise(name) for name in contract.pii}
-    return judged.drop("_payload").withColumns(tokens) if tokens else judged.drop("_payload")
+    validated = validated.drop("_payload")
+    return validated.withColumns(tokens) if tokens else validated
 
 
 def _is_marker(contract: "Contract") -> "Column":
@@ -75,8 +76,8 @@ def _flat_event(contract: "Contract") -> "list[Column]":
 
 def _flat_change(contract: "Contract") -> "list[Column]":
     deleted = F.col("_payload.op") == "d"
-    kept = [F.col(f"_payload.before.{name}") for name in contract.columns if name not in contract.pii]
-    before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*kept), {"timestampFormat": _MICROS}))
+    public = [F.col(f"_payload.before.{name}") for name in contract.columns if name not in contract.pii]
+    before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*public), {"timestampFormat": _MICROS}))
     row = F.when(deleted, F.col("_payload.before")).otherwise(F.col("_payload.after"))
     lsn = F.col("_payload.source.lsn")
     # Debezium: source.sequence is ["<LSN of the last commit>", "<LSN of this row>"]; the first is null in a snapshot.

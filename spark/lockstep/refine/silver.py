@@ -1,9 +1,9 @@
-"""Silver: each event once, each source row as it is now; what cannot be believed goes to quarantine with its raw bytes.
+"""Silver: each event once, and each source row as it is now. Rows that fail validation are quarantined with their raw bytes.
 
-One run takes what bronze has beyond silver's position. The commits go out in an order that makes a crash between them
-harmless: quarantine first, then a change stream's current rows (a MERGE that only newer LSNs win), and last the table whose
-ledger says that the run is done. Each of the first two pins the ranges of the run, because the next run's commit to it has the
-same transaction id, and is skipped.
+One run takes what bronze has after silver's position. It commits in an order in which a crash between two commits does no harm:
+quarantine first, then a change stream's current rows (a MERGE that writes newer LSNs only), and last the table whose ledger says
+that the run is done. Each of the first two pins the ranges of the run: after a crash the retry must take the same ranges, because
+its commit has the same transaction id, and is skipped.
 """
 
 from dataclasses import replace
@@ -33,6 +33,7 @@ QUARANTINE = {
     "_value": "BINARY",
     "_run_id": "STRING",
 }
+# How long silver's ledger can be read, and how long a write is known that runs again.
 _PROPERTIES = {
     "delta.setTransactionRetentionDuration": "interval 400 days",
     "delta.logRetentionDuration": "interval 400 days",
@@ -41,38 +42,38 @@ QUARANTINE_PROPERTIES = _PROPERTIES | {"delta.dataSkippingStatsColumns": "_topic
 
 
 def behind(settings: "Settings", contract: "Contract") -> bool:
-    """Whether bronze holds more than silver has taken; read from the ledgers alone."""
+    """Whether bronze has more than silver has taken; only the ledgers are read."""
     tables = Tables.of(contract)
-    source, done = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
-    return source is not None and (done is None or ends(done.ranges) != ends(source.ranges))
+    source, newest_entry = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
+    return source is not None and (newest_entry is None or ends(newest_entry.ranges) != ends(source.ranges))
 
 
 def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
-    """Bring silver up to bronze, at most ``max_offsets_per_run`` offsets.
+    """Refine what bronze has and silver does not, at most ``max_offsets_per_run`` offsets.
 
     Returns:
         The new entry of the stream's silver ledger, whose counts add up to the rows read
         (``bronze = silver + duplicates + quarantined + markers``), or None when there was nothing new.
 
     Raises:
-        Overtaken: another run was first, see there.
+        Overtaken: another run has committed first.
     """
     tables = Tables.of(contract)
     with lease(settings, tables.log, run_id):
-        done = ledger.latest(settings, tables.log)
+        previous = ledger.latest(settings, tables.log)
         source = ledger.latest(settings, tables.bronze)
-        ranges = _pinned(settings, tables, done.seq + 1 if done else 1) or ledger.pending(
-            settings, source, done, settings.max_offsets_per_run
+        ranges = _pinned(settings, tables, previous.seq + 1 if previous else 1) or ledger.pending(
+            settings, source, previous, settings.max_offsets_per_run
         )
         if size(ranges) == 0:
             return None
-        if done is None:
+        if previous is None:
             _create(spark, settings, contract, tables)
-        return _write(spark, settings, contract, tables, done, ranges, run_id)
+        return _write(spark, settings, contract, tables, previous, ranges, run_id)
 
 
 def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
-    """The ranges of a run that died after its first commit and before its last: they must be the same again."""
+    """The ranges of a run that died between its first commit and its last: the retry must take the same."""
     for table in filter(None, (tables.current, tables.quarantine)):
         entry = ledger.latest(settings, table)
         if entry and entry.seq == seq:
@@ -92,18 +93,18 @@ def _write(
     settings: "Settings",
     contract: "Contract",
     tables: Tables,
-    done: ledger.Entry | None,
+    previous: ledger.Entry | None,
     ranges: list[Range],
     run_id: str,
 ) -> ledger.Entry:
     raw = lake.read(spark, settings, tables.bronze).where(to_where(ranges))
-    earlier = remembered(lake.read(spark, settings, tables.log), raw, contract) if done else None
+    earlier = remembered(lake.read(spark, settings, tables.log), raw, contract) if previous else None
     rows = classify(parse(raw, contract), earlier, contract).persist()
     try:
         counts = counted(rows)
-        record = ledger.record("refine", done, run_id, ranges, counts=counts)
+        record = ledger.record("refine", previous, run_id, ranges, counts=counts)
         if counts["quarantined"]:
-            _set_aside(rows.where("_outcome = 'quarantined'"), settings, tables.quarantine, ranges, record)
+            _quarantine(rows.where("_outcome = 'quarantined'"), settings, tables.quarantine, ranges, record)
             failpoint("quarantine-committed")
         extra = CHANGE if contract.kind == "changes" else ()
         fresh = rows.where("_outcome = 'silver'").select(*contract.columns, *PROVENANCE, *extra)
@@ -117,34 +118,32 @@ def _write(
         rows.unpersist()
 
 
-def _set_aside(bad: "DataFrame", settings: "Settings", table: str, ranges: list[Range], record: dict[str, Any]) -> None:
-    """Append to quarantine what it does not have yet: it may be ahead of silver, when an older run came in between."""
+def _quarantine(bad: "DataFrame", settings: "Settings", table: str, ranges: list[Range], record: dict[str, Any]) -> None:
+    """Append the rows that quarantine does not have yet. It may be ahead of silver, if an older run has committed meanwhile."""
     lake.create(bad.sparkSession, settings, table, QUARANTINE, properties=QUARANTINE_PROPERTIES)
     entry = ledger.latest(settings, table)
-    held = ends(entry.ranges) if entry else {}
-    missing = [replace(r, start=min(max(r.start, held.get(r.partition, 0)), r.end)) for r in ranges]
+    position = ends(entry.ranges) if entry else {}
+    missing = [replace(r, start=min(max(r.start, position.get(r.partition, 0)), r.end)) for r in ranges]
     if not size(missing):
         return
     rows = bad.where(to_where(missing, "_partition", "_offset")).withColumn("_run_id", F.lit(record["run_id"]))
-    columns_of_it = [*PROVENANCE, "_reason", "_key", "_value", "_run_id"]
-    lake.append(rows.select(*columns_of_it), settings, table, ledger.txn(table, record), record)
+    lake.append(rows.select(*QUARANTINE), settings, table, ledger.txn(table, record), record)
     ledger.committed(settings, table, record)
 
 
 def counted(rows: "DataFrame") -> dict[str, int]:
-    """How many classified rows have which outcome."""
-    found = {row["_outcome"]: row["count"] for row in rows.groupBy("_outcome").count().collect()}
-    return {outcome: found.get(outcome, 0) for outcome in ("silver", "duplicates", "quarantined", "markers")}
+    """The number of classified rows with each outcome."""
+    by_outcome = {row["_outcome"]: row["count"] for row in rows.groupBy("_outcome").count().collect()}
+    return {outcome: by_outcome.get(outcome, 0) for outcome in ("silver", "duplicates", "quarantined", "markers")}
 
 
 def remembered(log: "DataFrame", raw: "DataFrame", contract: "Contract") -> "DataFrame":
-    """The rows of silver's log that arrived late enough for a row of ``raw`` to be one of them again."""
+    """The rows of silver's log of which a row of ``raw`` may be a duplicate."""
     oldest = raw.agg(F.min("timestamp")).collect()[0][0]
-    return log.where(F.col("_arrival") >= F.lit(oldest) - _memory(contract))
+    return log.where(F.col("_arrival") >= F.lit(oldest) - _dedup_window(contract))
 
 
-def _memory(contract: "Contract") -> "Column":
-    """For how long an identity is remembered."""
+def _dedup_window(contract: "Contract") -> "Column":
     return F.make_dt_interval(secs=F.lit(contract.dedup_window.total_seconds()))
 
 
@@ -158,15 +157,15 @@ def classify(
     contract: "Contract",
     order: tuple[str, ...] = ("_partition", "_offset"),
 ) -> "DataFrame":
-    """Say of each parsed row what becomes of it, in ``_outcome``: silver, duplicates, quarantined or markers.
+    """Set the outcome of each parsed row in ``_outcome``: silver, duplicates, quarantined or markers. Pure.
 
-    The first in the log wins: the row of ``earlier`` (silver's log; None: it has none), else the first in ``order``. Its identity
-    is remembered for the contract's ``dedup_window``, in arrival time. Pure.
+    Of rows with the same identity, the first in the log is kept: the one of ``earlier`` (silver's log; None: it is empty), else
+    the first in ``order``. Those that arrive within the contract's ``dedup_window`` after it are duplicates.
     """
     identity = [*_identity(contract)]
     is_good = F.expr("NOT _marker AND _reason IS NULL")
     window = Window.partitionBy("_good", *identity).orderBy(*order)
-    memory = _memory(contract)
+    dedup_window = _dedup_window(contract)
     ranked = (
         parsed.withColumn("_good", is_good)
         .withColumn("_first", F.row_number().over(window) == 1)
@@ -177,10 +176,10 @@ def classify(
     else:
         known = earlier.groupBy(*identity).agg(F.max("_arrival").alias("_known_at"))
         joined = ranked.join(known, identity, "left")
-    known_holds = F.col("_first_at") - F.col("_known_at") <= memory
-    kept_at = F.when(known_holds, F.col("_known_at")).otherwise(F.col("_first_at"))
-    is_the_kept_one = F.col("_first") & ~F.coalesce(known_holds, F.lit(False))
-    repeated = ~is_the_kept_one & (F.col("_arrival") - kept_at <= memory)
+    is_known = F.col("_first_at") - F.col("_known_at") <= dedup_window
+    kept_at = F.when(is_known, F.col("_known_at")).otherwise(F.col("_first_at"))
+    is_the_kept_one = F.col("_first") & ~F.coalesce(is_known, F.lit(False))
+    repeated = ~is_the_kept_one & (F.col("_arrival") - kept_at <= dedup_window)
     outcome = (
         F.when(F.col("_marker"), "markers")
         .when(F.col("_reason").isNotNull(), "quarantined")
@@ -191,7 +190,7 @@ def classify(
 
 
 def newest(changes: "DataFrame", contract: "Contract") -> "DataFrame":
-    """The newest change of each row of the source."""
+    """The newest change of each row of the source table."""
     newest_first = [F.desc("_commit_lsn"), F.desc("_lsn"), F.desc("_offset")]
     window = Window.partitionBy(*contract.unique_id).orderBy(*newest_first)
     return changes.withColumn("_rank", F.row_number().over(window)).where("_rank = 1").drop("_rank")

@@ -1,4 +1,4 @@
-"""Tokens that stand for personal values from silver on: HMAC-SHA-256 under the platform's key."""
+"""Tokens that replace personal values in silver and after it: HMAC-SHA-256 under the platform's key."""
 
 import hmac
 from functools import cache
@@ -19,7 +19,7 @@ def _key() -> bytes:
 
 
 def token(value: str) -> str:
-    """The value's token: 32 hex digits, the same for the same value and key. Read on the worker, so no plan shows the key."""
+    """The value's token: 32 hex digits, the same for the same value and key. The worker reads the key: it is in no plan."""
     key = _key()
     if not key:
         raise ValueError(
@@ -33,5 +33,5 @@ def _tokens(values: pd.Series) -> pd.Series:
 
 
 def tokenise(column: str) -> "Column":
-    """A string column as tokens; null stays null."""
+    """A string column with its values replaced by tokens; null stays null."""
     return pandas_udf(_tokens, "string")(column)  # type: ignore[call-overload, no-any-return]

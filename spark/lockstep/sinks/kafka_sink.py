@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import settings
 from lockstep.definition.alerting import Delivery
-from lockstep.kafka_clients import KEPT, create_topics
+from lockstep.kafka_clients import KEEP_ALL, create_topics
 from lockstep.sinks.kafka_senders import BATCHES, AtLeastOnce, AtMostOnce, ExactlyOnce, Sender
 from lockstep.sinks.message import ID, check_name, messages
 
@@ -72,7 +72,7 @@ def open_sender(platform: "Settings", sink: KafkaSinkConfig, generation: int) ->
     create_topics(
         platform,
         {
-            sink.topic: {"num_partitions": sink.partitions, "configs": KEPT},
+            sink.topic: {"num_partitions": sink.partitions, "configs": KEEP_ALL},
             BATCHES: {"num_partitions": 1, "configs": {"cleanup.policy": "compact"}},
         },
     )

@@ -1,7 +1,6 @@
 """Child processes that run a reader: they can be killed, and report on their standard output."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -19,16 +18,6 @@ class DemonstrationFailed(LockstepError):
     """A demonstration has not reached what it was to show."""
 
 
-def die_with_parent() -> None:
-    """End this process when its parent has ended, however it ended: the parent's end of our standard input is closed then."""
-
-    def watch() -> None:
-        sys.stdin.read()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 @dataclass
 class ChildProcesses:
     """Child processes by name, and their reports: each line of their output is a JSON object. They end with the block."""
@@ -41,7 +30,7 @@ class ChildProcesses:
     def start(self, name: str, *arguments: str) -> None:
         """Start ``python -m <module> <arguments>`` under a name."""
         command = [sys.executable, "-m", self.module, *arguments]
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self._running[name] = child
         thread = threading.Thread(target=self._listen, args=(child,))
         thread.start()

@@ -14,7 +14,7 @@ from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep import settings
 from lockstep.kafka_clients import consumer
-from shop.readers.child_processes import die_with_parent
+from lockstep.processes import end_with_parent
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -102,7 +102,7 @@ def main(group: str, topic: str, name: str, commit_every: str) -> None:
     def report(event: str, offsets: dict[int, int | None]) -> None:
         write(event=event, offsets=offsets)
 
-    die_with_parent()
+    end_with_parent()
     Member(settings.load(), group, topic, handle, report, int(commit_every)).run()
 
 

@@ -20,7 +20,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from lockstep import settings
 from lockstep.kafka_clients import admin, confluent_config
-from shop.readers.child_processes import die_with_parent
+from lockstep.processes import end_with_parent
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -69,7 +69,7 @@ def main(group: str, topic: str, name: str) -> None:
         threading.Event().wait(None if hangs else WORK_SECONDS)
         return acknowledgement(task["task"], deliveries)
 
-    die_with_parent()
+    end_with_parent()
     work(settings.load(), group, topic, do)
 
 

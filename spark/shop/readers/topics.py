@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
-from lockstep.kafka_clients import KEPT, admin, confluent_config, create_topics
+from lockstep.kafka_clients import KEEP_ALL, admin, confluent_config, create_topics
 from shop.readers.child_processes import DemonstrationFailed
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def own_topic(settings: "Settings", partitions: int, configs: Mapping[str, str] = KEPT) -> Iterator[str]:
+def own_topic(settings: "Settings", partitions: int, configs: Mapping[str, str] = KEEP_ALL) -> Iterator[str]:
     """The name of a topic that exists only inside the block."""
     name = f"readers-{uuid.uuid4().hex[:8]}"
     create_topics(settings, {name: {"num_partitions": partitions, "configs": dict(configs)}})

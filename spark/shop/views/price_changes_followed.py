@@ -13,7 +13,7 @@ from lockstep.definition.states import instant
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """The state is a product's price and its followers."""
-    state = state or subscriptions.nothing() | {"price": None}
+    state = state or subscriptions.empty() | {"price": None}
     data = event.data
     if event.stream == "follows":
         subscriptions.switch(state, data["user_id"], event.time, data["follows"])
@@ -25,7 +25,7 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     changed = instant(data["updated_at"])
     what = {name: data[name] for name in ("product_id", "description")}
     what |= {"version": data["_lsn"], "changed_at": changed, "old_price": old, "new_price": new}
-    return state, subscriptions.meet(state, changed, what, _rows)
+    return state, subscriptions.match(state, changed, what, _rows)
 
 
 def on_timer(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:

@@ -24,7 +24,7 @@ def words(text: str) -> set[str]:
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
     """The state is the searches of one word, and the products that have it."""
-    state = state or subscriptions.nothing() | {"products": {}}
+    state = state or subscriptions.empty() | {"products": {}}
     data = event.data
     if event.stream == "saved_searches":
         subscriptions.switch(state, json.dumps([data["user_id"], data["query"]]), event.time, data["saved"])
@@ -37,7 +37,7 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
         return state, []
     what = {name: data[name] for name in ("product_id", "description", "price")}
     changed = instant(data["updated_at"])
-    return state, subscriptions.meet(state, changed, what | {"version": data["_lsn"], "changed_at": changed}, _matches)
+    return state, subscriptions.match(state, changed, what | {"version": data["_lsn"], "changed_at": changed}, _matches)
 
 
 def on_timer(state: Any, at: datetime) -> tuple[Any, list[dict[str, Any]]]:

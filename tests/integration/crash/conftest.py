@@ -1,11 +1,11 @@
-"""Streams with traffic, for tests that kill what works on them."""
+"""Streams with traffic, for tests that kill the processes that work on them."""
 
 import random
 from collections.abc import Iterator
 
 import pytest
 from tests.integration.crash.flow import Traffic
-from tests.integration.crash.scenes import Scene, staged
+from tests.integration.crash.scenarios import Scenario, new_scenario
 
 from lockstep.contracts import Contract
 from lockstep.settings import Settings
@@ -19,7 +19,7 @@ def traffic(settings: Settings, stream: Contract) -> Traffic:
 
 
 @pytest.fixture(scope="module")
-def scene(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """One stream for all failpoints of a module: each finds what the ones before it have left."""
-    with staged(stack, tmp_path_factory.mktemp("scene")) as one:
-        yield one
+def scenario(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
+    """One stream for all failpoints of a module: each starts from what the ones before it have left."""
+    with new_scenario(stack, tmp_path_factory.mktemp("scenario")) as own:
+        yield own

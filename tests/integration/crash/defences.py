@@ -1,9 +1,7 @@
-"""Each defence taken away, to show that it is one. Used in a child process, or undone by ``monkeypatch``."""
+"""Each defence can be switched off, to show that it is needed. In a child process, or undone by ``monkeypatch``."""
 
 import itertools
 import json
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +13,9 @@ from pyspark import cloudpickle
 
 from lockstep import lake
 from lockstep.control import database
+from lockstep.failpoints import failpoint
 from lockstep.ingest import bronze
+from lockstep.lake import writes
 from lockstep.ledger import heads
 from lockstep.ledger.ranges import Range
 
@@ -29,7 +29,7 @@ def without_transaction_id(patch: Callable[[Any, str, Any], None] = setattr) -> 
     def writer(df: Any, txn: lake.Txn, record: Any) -> Any:
         return df.write.format("delta").option("userMetadata", json.dumps(record))
 
-    patch(lake, "_writer", writer)
+    patch(writes, "writer", writer)
 
 
 def without_lease(patch: Callable[[Any, str, Any], None] = setattr) -> None:
@@ -44,13 +44,15 @@ def without_lease(patch: Callable[[Any, str, Any], None] = setattr) -> None:
 
 
 def without_order() -> None:
-    """Move the ledger's head before the commit, and die in between."""
+    """Move the ledger's head before the commit, with a failpoint between them."""
+
+    append = lake.append
 
     def early(df: Any, config: Any, table: str, txn: lake.Txn, record: Any) -> None:
         with database.control(config) as connection:
-            heads.head(connection, table)
             heads.advance(connection, table, 1, record["seq"], [Range(**r) for r in record["ranges"]])
-        os.killpg(0, signal.SIGKILL)
+        failpoint("head-moved")
+        append(df, config, table, txn, record)
 
     lake.append = early
 

@@ -1,4 +1,4 @@
-"""A task of its own process group that is made to die: ``python -m tests.integration.crash.driver <stream> [what]``."""
+"""A task in a process group of its own, which a test kills: ``python -m tests.integration.crash.driver <stream> [what]``."""
 
 import argparse
 import os
@@ -74,6 +74,7 @@ def main() -> None:
     """Drain a stream, look after its tables, replay its view or keep it live; without one of the defences if so told."""
     parser = argparse.ArgumentParser()
     parser.add_argument("stream")
+    parser.add_argument("--table", action="store_true", help="the stream is the changes of a table, without a view")
     parser.add_argument("--maintain", action="store_true")
     parser.add_argument("--live", action="store_true")
     parser.add_argument("--replay", help="the name of the replay")
@@ -83,6 +84,9 @@ def main() -> None:
     given: Any = parser.parse_args()
     os.environ["LOCKSTEP_VIEWS"] = "all"
     settings = configuration.load()
+    if given.table:
+        flow.drain(settings, flow.table_named(given.stream), None, "task")
+        return
     stream, view = flow.stream_named(given.stream)
     CONTRACTS[stream.name] = stream
     VIEWS.clear()

@@ -1,6 +1,6 @@
-"""Data that flows while things are killed, and an independent look at what came of it.
+"""Data that flows while processes are killed, and an independent check of the tables afterwards.
 
-The look shares nothing with what it checks: delta-rs reads the tables, and plain Python says what must be in them.
+The check shares nothing with what it checks: delta-rs reads the tables, and plain Python says what must be in them.
 """
 
 import base64
@@ -40,28 +40,29 @@ def stream_named(name: str) -> tuple[Contract, View]:
     return contract, replace(VIEWS["page_views_per_minute"], name=f"per_minute_{name[-8:]}", input=name)
 
 
-def drain(settings: Settings, stream: Contract, view: View, run_id: str) -> int:
-    """Ingest, refine and roll up until nothing is behind; how many entries were committed."""
-    committed = 0
+def table_named(name: str) -> Contract:
+    """A stream of changes like users."""
+    return replace(CONTRACTS["users"], name=name, topic=name)
+
+
+def drain(settings: Settings, stream: Contract, view: View | None, run_id: str) -> None:
+    """Ingest, refine and, where there is a view, roll up, until nothing is behind."""
     with connect(settings, "crash") as spark:
         while True:
-            steps = [
-                ingest(spark, settings, stream, run_id),
-                refine(spark, settings, stream, run_id),
-                roll_up(spark, settings, view, run_id),
-            ]
-            if not any(steps):
-                return committed
-            committed += sum(step is not None for step in steps)
+            entries = [ingest(spark, settings, stream, run_id), refine(spark, settings, stream, run_id)]
+            if view:
+                entries.append(roll_up(spark, settings, view, run_id))
+            if not any(entries):
+                return
 
 
 def recover(settings: Settings, stream: Contract, view: View) -> None:
-    """What the scheduler does after a crash, and nothing more: it runs the tasks again, three times if need be."""
+    """What the scheduler does after a crash, and nothing more: it runs the tasks again, at most three times."""
     Retrying(stop=stop_after_attempt(4), wait=wait_fixed(1), reraise=True)(drain, settings, stream, view, "retry")
 
 
 def replay(settings: Settings, view: View, name: str) -> None:
-    """Replay the view's first hour, from whatever stage it is in."""
+    """Replay the view's first hour; a replay that has begun goes on from its stage."""
     hour = {"from": START.isoformat(), "to": START.replace(hour=START.hour + 1).isoformat()}
     wanted = parse({"reason": "a crash test", "views": [view.name]} | hour)
     with connect(settings, "crash") as spark:
@@ -73,7 +74,7 @@ def replay(settings: Settings, view: View, name: str) -> None:
 
 
 class Traffic(Shop):
-    """Page views with duplicates, poison and late rows, and the memory of every record that the broker acknowledged."""
+    """Page views with duplicates, malformed and late records. It remembers every record that the broker acknowledged."""
 
     def __init__(self, settings: Settings, contract: Contract, seed: int) -> None:
         super().__init__(settings, contract)
@@ -123,40 +124,72 @@ class Traffic(Shop):
                 "partition": message.partition(),
                 "offset": message.offset(),
                 "arrival": message.timestamp()[1],
-                "value": base64.b64encode(message.value()).decode() if message.value() is not None else None,
+                "value": _base64(message.value()),
                 "is_heartbeat": message.key() is None,
             }
         )
 
 
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
+
+
 def violations(settings: Settings, stream: Contract, view: View, sent: list[dict[str, Any]]) -> list[str]:
-    """Every invariant of ``FAILURES`` that does not hold, in a sentence; none when all do."""
+    """Every invariant of ``docs/operations/failpoints.md`` that does not hold, in a sentence; none when all do."""
     sent = sorted(sent, key=lambda r: (r["partition"], r["offset"]))
-    views, outcomes = retail_oracle.judge_page_views(sent)
+    views, outcomes = retail_oracle.count_page_views(sent)
     bronze = _places(settings, f"bronze.{stream.name}", "")
-    silver, aside = _places(settings, f"silver.{stream.name}", "_"), _places(settings, f"quarantine.{stream.name}", "_")
+    silver = _places(settings, f"silver.{stream.name}", "_")
+    quarantine = _places(settings, f"quarantine.{stream.name}", "_")
     ids = Counter(row["event_id"] for row in _rows(settings, f"silver.{stream.name}", "event_id"))
-    gold = windows(settings, f"gold.{view.name}")
-    said = _sums(settings, f"silver.{stream.name}")
-    must = {outcome: outcomes.get(outcome, 0) for outcome in OUTCOMES}
-    found = {
+    sums = _sums(settings, f"silver.{stream.name}")
+    expected = {outcome: outcomes.get(outcome, 0) for outcome in OUTCOMES}
+    broken = {
         "I1: acknowledged, but not in bronze": {(r["partition"], r["offset"]) for r in sent} - bronze.keys(),
         "I1: in bronze, but never acknowledged": bronze.keys() - {(r["partition"], r["offset"]) for r in sent},
+        "I1: in bronze with another value or time than was sent": _altered(settings, stream, sent),
         "I2: twice in bronze": {place for place, n in bronze.items() if n > 1},
         "I2: twice in silver": {place for place, n in silver.items() if n > 1},
-        "I2: twice in quarantine": {place for place, n in aside.items() if n > 1},
+        "I2: twice in quarantine": {place for place, n in quarantine.items() if n > 1},
         "I3: ids that silver has twice": {name for name, n in ids.items() if n > 1},
-        "I4: rows of silver, and should be": _unequal(silver.total(), must["silver"]),
-        "I4: rows of quarantine, and should be": _unequal(aside.total(), must["quarantined"]),
-        "I4: the ledger's sums, and should be": _unequal(said, must),
-        "I4: bronze's rows, and the sum of what became of them": _unequal(bronze.total(), sum(said.values())),
-        "I6: gold, and what the oracle says": _unequal(gold, dict(views)),
+        "I4: rows of silver, and should be": _unequal(silver.total(), expected["silver"]),
+        "I4: rows of quarantine, and should be": _unequal(quarantine.total(), expected["quarantined"]),
+        "I4: the ledger's sums, and should be": _unequal(sums, expected),
+        "I4: bronze's rows, and the sum of what became of them": _unequal(bronze.total(), sum(sums.values())),
+        "I5: in silver with other values than were sent": _misread(settings, stream, sent),
+        "I6: gold, and what the oracle says": _unequal(windows(settings, f"gold.{view.name}"), rows_of(views)),
     }
-    return [f"{what}: {str(which)[:300]}" for what, which in found.items() if which]
+    return [f"{invariant}: {str(rows)[:300]}" for invariant, rows in broken.items() if rows]
 
 
-def _unequal(one: object, other: object) -> tuple[object, object] | None:
-    return None if one == other else (one, other)
+def _altered(settings: Settings, stream: Contract, sent: list[dict[str, Any]]) -> set[tuple[int, int]]:
+    """Where bronze has other bytes, or another timestamp, than the broker acknowledged."""
+    acknowledged = {(r["partition"], r["offset"]): (r["value"], r["arrival"]) for r in sent}
+    rows = _rows(settings, f"bronze.{stream.name}", "partition", "offset", "value", "timestamp")
+    return {
+        place
+        for row in rows
+        if (place := (row["partition"], row["offset"])) in acknowledged
+        and acknowledged[place] != (_base64(row["value"]), round(row["timestamp"].timestamp() * 1000))
+    }
+
+
+def _misread(settings: Settings, stream: Contract, sent: list[dict[str, Any]]) -> set[tuple[int, int]]:
+    """Where a row of silver has another value in one of the contract's columns than the record has."""
+    payloads = retail_oracle.silver_page_views(sent)
+    rows = _rows(settings, f"silver.{stream.name}", "_partition", "_offset", *stream.columns)
+    texts = [name for name, kind in stream.columns.items() if kind == "STRING"]
+    return {
+        place
+        for row in rows
+        if (payload := payloads.get(place := (row["_partition"], row["_offset"]))) is None
+        or row[stream.event_time] != payload["at"]
+        or any(row[name] != payload.get(name) for name in texts)
+    }
+
+
+def _unequal(actual: object, expected: object) -> tuple[object, object] | None:
+    return None if actual == expected else (actual, expected)
 
 
 def _rows(settings: Settings, table: str, *columns: str) -> list[dict[str, Any]]:
@@ -169,10 +202,15 @@ def _places(settings: Settings, table: str, prefix: str) -> "Counter[tuple[int, 
     return Counter((row[names[0]], row[names[1]]) for row in _rows(settings, table, *names))
 
 
-def windows(settings: Settings, table: str) -> dict[Any, int]:
-    """What a table of the view's windows holds, by (minute, page)."""
+def windows(settings: Settings, table: str) -> Counter[Any]:
+    """The rows (minute, page, views) of a table of the view's windows, and how often each is there."""
     rows = _rows(settings, table, "window_start", "page", "views")
-    return {(row["window_start"], row["page"]): row["views"] for row in rows}
+    return Counter((row["window_start"], row["page"], row["views"]) for row in rows)
+
+
+def rows_of(views: Counter[Any]) -> Counter[Any]:
+    """The rows that a table must have, each once, for these views by (minute, page)."""
+    return Counter((minute, page, count) for (minute, page), count in views.items())
 
 
 def _sums(settings: Settings, table: str) -> dict[str, int]:

@@ -2,27 +2,22 @@
 
 import json
 import uuid
-from dataclasses import replace
 
 import pytest
+from tests.integration.crash.driver import run_until_killed
+from tests.integration.crash.flow import drain, table_named
 from tests.support.shop import Shop
 
-from lockstep.contracts import CONTRACTS
-from lockstep.ingest.bronze import ingest
+from lockstep import ledger
+from lockstep.definition.tables import Tables
 from lockstep.kafka_clients import ensure_topics
-from lockstep.refine import silver
-
-
-class Killed(BaseException):
-    """Nobody catches it."""
 
 
 @pytest.fixture
 def users(settings):
     """Changes of a table like users, with a topic and tables of its own."""
-    name = f"users_{uuid.uuid4().hex[:8]}"
-    contract = replace(CONTRACTS["users"], name=name, topic=name)
-    ensure_topics(settings, {name: contract})
+    contract = table_named(f"users_{uuid.uuid4().hex[:8]}")
+    ensure_topics(settings, {contract.name: contract})
     return contract
 
 
@@ -34,22 +29,14 @@ def change(shop, user_id, age, lsn):
     shop.flush()
 
 
-def test_what_came_before_the_retry_is_in_the_current_rows_too(spark, settings, users, rows, monkeypatch):
+def test_what_came_before_the_retry_is_in_the_current_rows_too(settings, users, rows):
+    """P4 of a stream of changes."""
     shop = Shop(settings, users)
     change(shop, "u1", 30, lsn=1)
-    ingest(spark, settings, users, "run")
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(silver, "failpoint", lambda name: _die_at("changes-applied", name))
-        silver.refine(spark, settings, users, "killed")
+    run_until_killed(users.name, "changes-applied:1", "--table")
+    assert ledger.latest(settings, Tables.of(users).log) is None, "killed before the log of the changes"
     change(shop, "u2", 40, lsn=2)
     change(shop, "u1", 31, lsn=3)
-    ingest(spark, settings, users, "run")
-    while silver.refine(spark, settings, users, "retry"):
-        pass
+    drain(settings, users, None, "retry")
     assert {row["user_id"]: row["age"] for row in rows(f"silver.{users.name}")} == {"u1": 31, "u2": 40}
     assert sorted(row["_lsn"] for row in rows(f"silver.{users.name}_changes")) == [1, 2, 3]
-
-
-def _die_at(point, name):
-    if name == point:
-        raise Killed

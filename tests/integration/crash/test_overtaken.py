@@ -1,4 +1,4 @@
-"""A write whose task has died commits in the middle of the retry: the retry says so, and the next one goes on from there."""
+"""The write of a dead task commits in the middle of the retry: the retry says so, and the next one continues after it."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 from tests.integration.crash.flow import recover, violations
 
 from lockstep import lake, ledger
-from lockstep.definition.tables import Tables
+from lockstep.definition.tables import Tables, bronze_of
 from lockstep.errors import Overtaken
 from lockstep.ingest import bronze
 from lockstep.refine import silver
@@ -18,7 +18,7 @@ def half(ranges):
 
 def test_a_dead_ingest_comes_in_with_fewer_offsets(spark, settings, stream, view, traffic, monkeypatch):
     traffic.burst(20)
-    read, table = bronze.read_range, bronze.table_of(stream)
+    read, table = bronze.read_range, bronze_of(stream)
 
     def overtaken(session, config, ranges):
         monkeypatch.undo()

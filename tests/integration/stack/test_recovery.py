@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.integration.crash.scenes import staged
+from tests.integration.crash.scenarios import new_scenario
 from tests.support.ports import SHORT_LIVED, started
 
 from lockstep.kafka_clients import confluent_config
@@ -31,14 +31,14 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @pytest.mark.timeout(1800)
 def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_another(stack: Stack, tmp_path: Path) -> None:
     """Together, because each start of a server takes its time; the long run takes each by itself, and OPTIMIZE too (P9)."""
-    with staged(stack, tmp_path / "scene") as scene:
-        scene.prepared()
-        scene.server_dies_with_rows_staged(nth=1)  # P2
-        scene.server_dies_in_a_log_checkpoint(nth=1)  # P8
-        scene.server_dies_while_vacuuming(nth=1)  # P9
-        scene.server_dies_under_a_live_query("P6", nth=2)
-        scene.server_dies_under_a_live_query("P7", nth=2)
-        scene.recovers()
+    with new_scenario(stack, tmp_path / "scenario") as scenario:
+        scenario.prepared()
+        scenario.server_dies_with_rows_staged(nth=1)  # P2
+        scenario.server_dies_in_a_log_checkpoint(nth=1)  # P8
+        scenario.server_dies_while_vacuuming(nth=1)  # P9
+        scenario.server_dies_under_a_live_query("P6", nth=2)
+        scenario.server_dies_under_a_live_query("P7", nth=2)
+        scenario.recovers()
 
 
 @pytest.mark.parametrize("service", ["postgres", "kafka"])

@@ -28,10 +28,6 @@ def test_a_commit_says_what_it_took_and_which_time_each_partition_reached():
     assert read.reached == {0: 1795163160500, 1: 77}
 
 
-def test_a_commit_of_somebody_else_has_no_record():
-    assert parse_commit(ORDERS, 3, commit_text("by hand", operation="OPTIMIZE")).record == {}
-
-
 def test_sums_go_on_over_all_entries():
     first = entry(ranges({0: (0, 10)}), counts={"silver": 9, "markers": 1}, totals={"silver": 9, "markers": 1})
     record = ledger.record("refine", first, "run-2", ranges({0: (10, 14)}), counts={"silver": 3, "duplicates": 1})

@@ -9,8 +9,6 @@ from lockstep.settings import Settings
 from lockstep.stack.stack import Health, Stack
 from lockstep.stack.supervisor import Process, Supervisor
 
-NOW = datetime.now(UTC)
-
 
 def live(settings: Settings, monkeypatch: pytest.MonkeyPatch, live: Process, spark: Process) -> Health:
     monkeypatch.setattr(Supervisor, "processes", lambda _: {"spark": spark, "live": live})
@@ -18,7 +16,7 @@ def live(settings: Settings, monkeypatch: pytest.MonkeyPatch, live: Process, spa
 
 
 def running(since: timedelta) -> Process:
-    return Process("RUNNING", 1, NOW - since)
+    return Process("RUNNING", 1, datetime.now(UTC) - since)
 
 
 def test_the_live_service_is_healthy_once_the_server_that_runs_has_answered_it(

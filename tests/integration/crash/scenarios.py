@@ -1,6 +1,6 @@
-"""Each failpoint, played once: data flows, and something is killed. Then the retries run, and the invariants are looked at.
+"""A crash scenario for each failpoint: data flows, and a process is killed. Then the retries run, and the invariants are checked.
 
-``nth`` says at which of its passes the point strikes; the gate plays each once, the long run each with many.
+``nth`` says at which pass of the point the process is killed. The gate plays each scenario once, the soak many times.
 """
 
 import json
@@ -19,7 +19,17 @@ import psutil
 from deltalake import DeltaTable
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 from tests.integration.crash.driver import kill, run_until_killed, supervised, task
-from tests.integration.crash.flow import Traffic, digest, drain, recover, replay, stream_named, violations, windows
+from tests.integration.crash.flow import (
+    Traffic,
+    digest,
+    drain,
+    recover,
+    replay,
+    rows_of,
+    stream_named,
+    violations,
+    windows,
+)
 from tests.integration.crash.watch import appears, until
 from tests.support import retail_oracle
 
@@ -42,8 +52,8 @@ WATCHED = 50
 
 
 @dataclass
-class Scene:
-    """A stream with traffic, and what is done to those who work on it."""
+class Scenario:
+    """A stream with traffic, and the crashes of what works on it."""
 
     settings: Settings
     stack: Stack
@@ -53,39 +63,64 @@ class Scene:
     directory: Path
     recovered_in: float = 0.0
     is_live: bool = False
-    until_its_end: ExitStack = field(default_factory=ExitStack)
+    exit_stack: ExitStack = field(default_factory=ExitStack)
 
     # -- the task is killed -------------------------------------------------------------------------------------------
 
     def task_dies_at(self, point: str, nth: int) -> None:
-        """P0, P3, P4, P5: at a named place of ours."""
+        """P0, P3, P4, P5: at a failpoint."""
         with self.traffic.flowing():
             run_until_killed(self.stream.name, f"{point}:{nth}")
 
     def task_dies_while_the_server_reads_for_it(self, nth: int) -> None:
-        """P1: and the server goes on, and writes after the retry has."""
+        """P1: the server goes on, and writes after the retry has."""
         reading = self.directory / "reading"
         with self.traffic.flowing(most=5), task(self.stream.name, f"--stall={reading}", f"--nth={nth}"):
             appears(reading)
         self.recovers()
         Path(f"{reading}.go").touch()
 
+    def replay_dies_before_its_promotion(self) -> None:
+        """P10: it was approved and has changed nothing; a second try promotes it."""
+        replayed, wrong = self._wrong_gold()
+        self._replay_dies_at("shadow-approved", replayed)
+        assert wrong in windows(self.settings, self.gold), "nothing was promoted yet"
+        self._replay_goes_on(replayed)
+        assert wrong not in windows(self.settings, self.gold)
+
     def replay_dies_before_its_record(self) -> None:
-        """P12: and is finished by a second try, undone, and done again."""
-        name, gold = f"crash-{self.stream.name[-8:]}", f"gold.{self.view.name}"
+        """P11: it was promoted, and a second try records that. It is undone, and another one does it again."""
+        replayed, wrong = self._wrong_gold()
+        self._replay_dies_at("shadow-promoted", replayed)
+        assert wrong not in windows(self.settings, self.gold), "it was promoted"
+        self._replay_goes_on(replayed)
+        with connect(self.settings, "crash") as spark:
+            run.undo(spark, self.settings, replayed, "run", "tester")
+        assert wrong in windows(self.settings, self.gold), "what it had replaced is back"
+        replay(self.settings, self.view, f"{replayed}-again")
+
+    def _wrong_gold(self) -> tuple[str, tuple[Any, ...]]:
+        """Spoil all of gold; the id of a replay that will mend it, and one of the wrong rows."""
         self.traffic.burst(200)
         recover(self.settings, self.stream, self.view)
-        first = min(windows(self.settings, gold))
+        minute, page, _ = min(windows(self.settings, self.gold))
         with connect(self.settings, "crash") as spark:
-            spark.sql(f"UPDATE {gold} SET views = 9999")
-            with self.traffic.flowing():
-                run_until_killed(self.stream.name, "shadow-promoted:1", f"--replay={name}")
-            replay(self.settings, self.view, name)
-            self.recovers()
-            assert find(self.settings, name).state == "promoted"
-            run.undo(spark, self.settings, name, "run", "tester")
-        assert windows(self.settings, gold)[first] == 9999, "what it had replaced is back"
-        replay(self.settings, self.view, f"{name}-again")
+            spark.sql(f"UPDATE {self.gold} SET views = 9999")
+        return f"crash-{uuid.uuid4().hex[:8]}", (minute, page, 9999)
+
+    def _replay_dies_at(self, point: str, replayed: str) -> None:
+        with self.traffic.flowing():
+            run_until_killed(self.stream.name, f"{point}:1", f"--replay={replayed}")
+
+    def _replay_goes_on(self, replayed: str) -> None:
+        replay(self.settings, self.view, replayed)
+        self.recovers()
+        assert find(self.settings, replayed).state == "promoted"
+
+    @property
+    def gold(self) -> str:
+        """The view's table in the batch layer."""
+        return f"gold.{self.view.name}"
 
     # -- the server is killed, and its supervisor starts it again ------------------------------------------------------
 
@@ -157,9 +192,9 @@ class Scene:
             self.server_is_back()
 
     def keep_live(self) -> None:
-        """Have the live service run, and come back whenever it dies, until the scene is over."""
+        """Run the live service, and start it again whenever it dies, until the scenario is over."""
         if not self.is_live:
-            self.until_its_end.enter_context(supervised(self.stream.name, "--live"))
+            self.exit_stack.enter_context(supervised(self.stream.name, "--live"))
             self.is_live = True
 
     def prepared(self) -> None:
@@ -170,7 +205,7 @@ class Scene:
             table = f"bronze.{self.stream.name}"
             spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
 
-    # -- what is looked at ---------------------------------------------------------------------------------------------
+    # -- the checks ---------------------------------------------------------------------------------------------
 
     def recovers(self) -> None:
         """Run the tasks again, as the scheduler would, and assert all invariants; of the live table too, where it is kept."""
@@ -181,7 +216,7 @@ class Scene:
         assert violations(self.settings, self.stream, self.view, self.traffic.sent) == []
         before = digest(self.settings, self.stream, self.view)
         recover(self.settings, self.stream, self.view)
-        assert digest(self.settings, self.stream, self.view) == before, "I7: running again has changed something"
+        assert digest(self.settings, self.stream, self.view) == before, "I7: running again has changed a row"
         if self.is_live:
             patiently = Retrying(stop=stop_after_delay(120), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
             patiently(self.live_is_right)
@@ -189,7 +224,8 @@ class Scene:
     def live_is_right(self) -> bool:
         """Whether the live table has what the oracle says."""
         sent = sorted(self.traffic.sent, key=lambda r: (r["partition"], r["offset"]))
-        return windows(self.settings, f"live.{self.view.name}") == dict(retail_oracle.judge_page_views(sent)[0])
+        views, _ = retail_oracle.count_page_views(sent)
+        return windows(self.settings, f"live.{self.view.name}") == rows_of(views)
 
     def table(self, layer: str) -> Path:
         """Where the stream's (or, live, the view's) table of a layer lies."""
@@ -197,7 +233,7 @@ class Scene:
         return Path(lake.path(self.settings, f"{layer}.{name}"))
 
     def server_dies_when(self, marked: Callable[[], Any], process: Any = None) -> None:
-        """Kill the Spark server, and the task, the moment that the mark is seen."""
+        """Kill the Spark server, and the task, the moment that ``marked`` is true."""
         server = psutil.Process(self.stack.pid("spark"))
         until(marked, within=240)
         os.kill(server.pid, signal.SIGKILL)
@@ -211,37 +247,38 @@ class Scene:
 
 
 @contextmanager
-def staged(stack: Stack, directory: Path) -> Iterator[Scene]:
-    """A scene on a stream of its own, with a topic, and a directory that it makes."""
+def new_scenario(stack: Stack, directory: Path) -> Iterator[Scenario]:
+    """A scenario on a stream of its own, with a topic, and a directory that it makes."""
     settings = stack.settings
     directory.mkdir(parents=True, exist_ok=True)
     stream, view = stream_named(f"page_views_{uuid.uuid4().hex[:8]}")
     ensure_topics(settings, {stream.name: stream})
     CONTRACTS[stream.name], VIEWS[view.name] = stream, view
-    scene = Scene(
+    scenario = Scenario(
         settings, stack, stream, view, Traffic(settings, stream, random.SystemRandom().randrange(2**32)), directory
     )
     try:
-        with scene.until_its_end:
-            yield scene
+        with scenario.exit_stack:
+            yield scenario
     finally:
         del CONTRACTS[stream.name], VIEWS[view.name]
 
 
-# At a random pass, for the long runs; a task has few passes, and a file may be the first of its kind.
-PLAYS: dict[str, Callable[[Scene, random.Random], None]] = {
-    "P0": lambda scene, dice: scene.task_dies_at("range-planned", dice.randrange(1, 5)),
-    "P1": lambda scene, dice: scene.task_dies_while_the_server_reads_for_it(dice.randrange(1, 3)),
-    "P2": lambda scene, dice: scene.server_dies_with_rows_staged(dice.randrange(1, 4)),
-    "P3": lambda scene, dice: scene.task_dies_at("bronze-committed", dice.randrange(1, 5)),
-    "P4": lambda scene, dice: scene.task_dies_at("quarantine-committed", dice.randrange(1, 4)),
-    "P5": lambda scene, dice: scene.task_dies_at("silver-committed", dice.randrange(1, 5)),
-    "P6": lambda scene, dice: scene.server_dies_under_a_live_query("P6", dice.randrange(1, 12)),
-    "P7": lambda scene, dice: scene.server_dies_under_a_live_query("P7", dice.randrange(2, 12)),
-    "P8": lambda scene, dice: scene.server_dies_in_a_log_checkpoint(dice.randrange(1, 4)),
-    "P9 OPTIMIZE": lambda scene, _: scene.server_dies_while_compacting(),
-    "P9 VACUUM": lambda scene, dice: scene.server_dies_while_vacuuming(dice.randrange(1, WATCHED // 2)),
-    "P12": lambda scene, _: scene.replay_dies_before_its_record(),
+# At a random pass, for the soak. The upper limits are low: a task passes few times, and writes few files.
+BY_POINT: dict[str, Callable[[Scenario, random.Random], None]] = {
+    "P0": lambda scenario, dice: scenario.task_dies_at("range-planned", dice.randrange(1, 5)),
+    "P1": lambda scenario, dice: scenario.task_dies_while_the_server_reads_for_it(dice.randrange(1, 3)),
+    "P2": lambda scenario, dice: scenario.server_dies_with_rows_staged(dice.randrange(1, 4)),
+    "P3": lambda scenario, dice: scenario.task_dies_at("bronze-committed", dice.randrange(1, 5)),
+    "P4": lambda scenario, dice: scenario.task_dies_at("quarantine-committed", dice.randrange(1, 4)),
+    "P5": lambda scenario, dice: scenario.task_dies_at("silver-committed", dice.randrange(1, 5)),
+    "P6": lambda scenario, dice: scenario.server_dies_under_a_live_query("P6", dice.randrange(1, 12)),
+    "P7": lambda scenario, dice: scenario.server_dies_under_a_live_query("P7", dice.randrange(2, 12)),
+    "P8": lambda scenario, dice: scenario.server_dies_in_a_log_checkpoint(dice.randrange(1, 4)),
+    "P9 OPTIMIZE": lambda scenario, _: scenario.server_dies_while_compacting(),
+    "P9 VACUUM": lambda scenario, dice: scenario.server_dies_while_vacuuming(dice.randrange(1, WATCHED // 2)),
+    "P10": lambda scenario, _: scenario.replay_dies_before_its_promotion(),
+    "P11": lambda scenario, _: scenario.replay_dies_before_its_record(),
 }
 
 

@@ -1,19 +1,20 @@
-"""Tables as files."""
+"""The tables of the lake as Spark's catalog knows them."""
 
 from types import SimpleNamespace
 
 from pyarrow import fs
 
 from lockstep import lake
+from lockstep.lake import spark_catalog
 from lockstep.settings import Settings
 
 
-def test_a_table_is_dropped_although_another_takes_one_of_its_files_away_meanwhile(tmp_path, monkeypatch):
+def test_a_table_is_dropped_although_another_process_removes_one_of_its_files_meanwhile(tmp_path, monkeypatch):
     directory = tmp_path / "shadow"
     (directory / "_delta_log").mkdir(parents=True)
     (directory / "_delta_log" / "0.json").touch()
 
-    class Meddled:
+    class LosingAFile:
         """The local file system, in which a file goes between the listing of a directory and its removal."""
 
         tries = 0
@@ -27,8 +28,8 @@ def test_a_table_is_dropped_although_another_takes_one_of_its_files_away_meanwhi
                 raise FileNotFoundError(2, f"Cannot delete directory entry '{root}/part-0.parquet'")
             fs.LocalFileSystem().delete_dir(root)
 
-    system = SimpleNamespace(from_uri=lambda _: (Meddled(), str(directory)))
-    monkeypatch.setattr(lake, "fs", SimpleNamespace(FileSystem=system, FileType=fs.FileType))
+    system = SimpleNamespace(from_uri=lambda _: (LosingAFile(), str(directory)))
+    monkeypatch.setattr(spark_catalog, "fs", SimpleNamespace(FileSystem=system, FileType=fs.FileType))
     spark = SimpleNamespace(catalog=SimpleNamespace(databaseExists=lambda _: False))
     lake.drop(spark, Settings(home=tmp_path), "shadow.one")
     assert not directory.exists()

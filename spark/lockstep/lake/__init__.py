@@ -1,0 +1,27 @@
+"""The lake: where its tables are, how their logs are read, and the only code that writes rows to them."""
+
+from lockstep.lake.log import Commit, commits, exists, parse_commit
+from lockstep.lake.paths import LAYERS, checkpoint, path
+from lockstep.lake.spark_catalog import create, drop, register, registered, tables
+from lockstep.lake.writes import Txn, append, merge, overwrite, read, replace
+
+__all__ = [
+    "LAYERS",
+    "Commit",
+    "Txn",
+    "append",
+    "checkpoint",
+    "commits",
+    "create",
+    "drop",
+    "exists",
+    "merge",
+    "overwrite",
+    "parse_commit",
+    "path",
+    "read",
+    "register",
+    "registered",
+    "replace",
+    "tables",
+]

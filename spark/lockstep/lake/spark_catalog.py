@@ -1,0 +1,92 @@
+"""The tables of the lake as Spark's catalog knows them: create, list, register, drop."""
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pyarrow import fs
+
+from lockstep.definition.columns import Columns, ddl
+from lockstep.lake.log import exists
+from lockstep.lake.paths import LAYERS, path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.settings import Settings
+
+log = logging.getLogger(__name__)
+# An empty database: it exists once all tables were registered since the server started.
+_REGISTERED = "registered"
+
+
+def create(
+    spark: "SparkSession",
+    settings: "Settings",
+    table: str,
+    columns: Columns,
+    partitioned_by: str = "",
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Create the table if it is missing."""
+    layout = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
+    pairs = ", ".join(f"'{key}' = '{value}'" for key, value in (properties or {}).items())
+    spark.sql(
+        f"CREATE TABLE IF NOT EXISTS {table} ({ddl(columns)}) USING delta {layout} LOCATION '{path(settings, table)}'"
+        + (f" TBLPROPERTIES ({pairs})" if pairs else "")
+    )
+
+
+def tables(settings: "Settings") -> list[str]:
+    """All tables of the lake, as ``layer.name``, sorted."""
+    filesystem, root = fs.FileSystem.from_uri(settings.lake)
+    selectors = [fs.FileSelector(f"{root}/{layer}", allow_not_found=True) for layer in LAYERS]
+    names = (
+        f"{layer}.{info.base_name}"
+        for layer, selector in zip(LAYERS, selectors, strict=True)
+        for info in filesystem.get_file_info(selector)
+    )
+    return sorted(name for name in names if exists(settings, name))
+
+
+def registered(spark: "SparkSession") -> bool:
+    """Whether the tables were registered since the server started."""
+    return bool(spark.catalog.databaseExists(_REGISTERED))
+
+
+def register(spark: "SparkSession", settings: "Settings") -> bool:
+    """Register all tables of the lake by name, if the server has started since the last time: its catalog is in memory.
+
+    A table whose log is broken is left out, and the others are registered.
+
+    Returns:
+        Whether they had to be registered.
+    """
+    from pyspark.errors import PySparkException
+
+    if registered(spark):
+        return False
+    for layer in LAYERS:
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
+    for table in tables(settings):
+        try:
+            spark.sql(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION '{path(settings, table)}'")
+        except PySparkException as error:
+            reason = str(error).partition("\n")[0]
+            log.error("%s cannot be read, see `lockstep ledger verify`: %s", table, reason)
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {_REGISTERED}")
+    return True
+
+
+def drop(spark: "SparkSession", settings: "Settings", table: str) -> None:
+    """Remove the table, its files and its log, if there is one."""
+    filesystem, root = fs.FileSystem.from_uri(path(settings, table))
+    if filesystem.get_file_info(root).type != fs.FileType.Directory:
+        return
+    if spark.catalog.databaseExists(table.partition(".")[0]):
+        spark.sql(f"DROP TABLE IF EXISTS {table}")
+    while filesystem.get_file_info(root).type == fs.FileType.Directory:
+        # Another process, such as VACUUM, may remove a file at the same time.
+        with suppress(FileNotFoundError):
+            filesystem.delete_dir(root)

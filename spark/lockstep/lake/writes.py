@@ -1,0 +1,92 @@
+"""Rows of the lake's tables: how they are read, and the only code that writes them.
+
+Every write has a transaction id ``writer:table:generation`` with a rising number: a write that runs twice changes nothing. Its
+JSON record is in the commit's ``userMetadata``: rows and record are committed together, or not at all.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lockstep.lake.paths import path
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockstep.settings import Settings
+
+
+@dataclass(frozen=True)
+class Txn:
+    """The identity of one write: Delta skips a second commit of the same ``app`` with the same or a lower ``version``."""
+
+    app: str
+    version: int
+
+
+def read(spark: "SparkSession", settings: "Settings", table: str, version: int | None = None) -> "DataFrame":
+    """The table's rows, now or as of a version."""
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.load(path(settings, table))
+
+
+def append(df: "DataFrame", settings: "Settings", table: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """Append the rows and the record in one commit."""
+    writer(df, txn, record).mode("append").save(path(settings, table))
+
+
+def replace(df: "DataFrame", settings: "Settings", table: str, where: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """Replace the rows that match ``where`` (SQL), in one commit. Every row of ``df`` must match it too."""
+    writer(df, txn, record).mode("overwrite").option("replaceWhere", where).save(path(settings, table))
+
+
+def overwrite(df: "DataFrame", settings: "Settings", table: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """Replace all rows of the table, and its columns, in one commit."""
+    writer(df, txn, record).mode("overwrite").option("overwriteSchema", "true").save(path(settings, table))
+
+
+def writer(df: "DataFrame", txn: Txn, record: Mapping[str, Any]) -> Any:
+    """Spark's writer of the rows, with the transaction id and the record."""
+    return (
+        df.write.format("delta")
+        .option("txnAppId", txn.app)
+        .option("txnVersion", txn.version)
+        .option("userMetadata", json.dumps(record, sort_keys=True))
+    )
+
+
+def merge(
+    df: "DataFrame",
+    settings: "Settings",
+    table: str,
+    on: str,
+    newer: str,
+    txn: Txn,
+    record: Mapping[str, Any],
+) -> None:
+    """Upsert the rows (alias ``s``) into the table (alias ``t``): insert where nothing matches ``on``, update where ``newer``.
+
+    Delta takes the transaction id of a MERGE from the session's settings, so the session must belong to this writer alone.
+    """
+    spark = df.sparkSession
+    view = f"merge_{txn.app}_{txn.version}".replace(":", "_").replace(".", "_")
+    conf = {
+        "spark.databricks.delta.write.txnAppId": txn.app,
+        "spark.databricks.delta.write.txnVersion": str(txn.version),
+        "spark.databricks.delta.commitInfo.userMetadata": json.dumps(record, sort_keys=True),
+    }
+    df.createOrReplaceTempView(view)
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    try:
+        spark.sql(
+            f"MERGE INTO delta.`{path(settings, table)}` t USING {view} s ON {on} "
+            f"WHEN MATCHED AND {newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+    finally:
+        for key in conf:
+            spark.conf.unset(key)
+        spark.catalog.dropTempView(view)
