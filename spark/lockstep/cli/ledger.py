@@ -56,18 +56,18 @@ def verify(streams: Streams = None) -> None:
     Also compares the Delta log of each table, in all layers, with its files and with its digests.
     """
     settings = configuration.load()
-    found = {c.name: problems(settings, c) for c in _chosen(streams)}
-    for name, (entries, wrong) in found.items():
+    ledgers = {c.name: problems(settings, c) for c in _chosen(streams)}
+    for name, (entries, wrong) in ledgers.items():
         for problem in wrong:
             typer.echo(f"BROKEN  {problem}")
         if not wrong:
             typer.echo(f"whole   {name}: {entries} entries")
-    tables = [t for t in lake.tables(settings) if not streams or t.partition(".")[2] in found]
+    tables = [t for t in lake.tables(settings) if not streams or t.partition(".")[2] in ledgers]
     broken = [problem for table in tables for problem in integrity.examine(settings, table)]
     for problem in broken:
         typer.echo(f"BROKEN  {problem}")
     typer.echo(f"whole   {len(tables) - len({p.partition(':')[0] for p in broken})} of {len(tables)} Delta logs")
-    if broken or any(wrong for _, wrong in found.values()):
+    if broken or any(wrong for _, wrong in ledgers.values()):
         raise typer.Exit(1)
 
 
