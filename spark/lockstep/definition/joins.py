@@ -41,10 +41,10 @@ class IntervalJoin:
         this = {"time": event.time, "id": event.id, "data": event.data}
         if event.stream == self.left:
             rows = [self.row(event, _event(other), number) for number, other in enumerate(now, 1)]
-            waiting = [*waiting, this | {"found": len(now)}]
+            waiting = [*waiting, this | {"partners": len(now)}]
         else:
-            rows = [self.row(_event(left), event, left["found"] + 1) for left in waiting]
-            waiting = [left | {"found": left["found"] + 1} for left in waiting]
+            rows = [self.row(_event(left), event, left["partners"] + 1) for left in waiting]
+            waiting = [left | {"partners": left["partners"] + 1} for left in waiting]
             now.append(this)
         return {"waiting": waiting, "now": now}, rows
 
@@ -56,12 +56,12 @@ class IntervalJoin:
     def on_timer(self, state: State, at: datetime) -> tuple[State, list[Row]]:
         over = [left for left in state["waiting"] if left["time"] + self.within < at]
         waiting, now = state["waiting"][len(over) :], [right for right in state["now"] if right["time"] >= at]
-        rows = [self.row(_event(left), None, 0) for left in over if not left["found"]]
+        rows = [self.row(_event(left), None, 0) for left in over if not left["partners"]]
         return ({"waiting": waiting, "now": now} if waiting or now else None), rows
 
 
-def _event(kept: dict[str, Any]) -> Event:
-    return Event(kept["time"], kept["id"], "", kept["data"])
+def _event(saved: dict[str, Any]) -> Event:
+    return Event(saved["time"], saved["id"], "", saved["data"])
 
 
 @dataclass(frozen=True)
