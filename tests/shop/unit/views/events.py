@@ -18,7 +18,8 @@ END = START + timedelta(days=100)
 Event = tuple[str, float, Mapping[str, Any]]
 Key = Callable[[str, Mapping[str, Any]], str | None]
 MANY = settings(max_examples=300)
-CUTS = st.lists(st.integers(0, 9000), max_size=4)
+# Anywhere, and 5 s after an event of the tests: it has arrived by then, and must wait for others that are on time.
+CUTS = st.lists(st.integers(0, 9000) | st.integers(0, 180).map(lambda n: 50 * n + 5), max_size=6)
 _FILLER = {"BOOLEAN": True, "INT": 1, "STRING": "x"}
 
 
