@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import sensor_alerts as oracle
-from tests.shop.unit.views.feed import bag, batch, route, shuffled
+from tests.shop.unit.views.feed import bag, batch, live, route, shuffled
 from tests.support.records import at, event_record
 
 from shop.views.sensor_alerts import VIEW
@@ -53,3 +53,10 @@ def test_one_high_reading_raises_no_alert_and_a_warm_hour_raises_one_until_it_ha
         ("alert", at(5 * 1800), Decimal("24.333"), at(5 * 1800)),
         ("recovery", at(7 * 1800 + 1800), Decimal("23.000"), at(5 * 1800)),
     ]
+
+
+def test_a_reading_that_waits_for_others_on_time_is_processed_in_the_end():
+    values = (20, 20, 26, 30)
+    records = readings(*(("s1", "temperature", value * 1000, n * 10, 1) for n, value in enumerate(values)))
+    rows = live(VIEW, route(VIEW, keys, records), END, cuts=[35])
+    assert [(row["what"], row["at"]) for row in rows] == [("alert", at(30))]
