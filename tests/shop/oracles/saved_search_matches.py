@@ -14,7 +14,7 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     saved = sorted((parsed(v["event_time"]), v["event_id"], (v["user_id"], v["query"]), v["saved"]) for v in values)
     searches = sorted({search for _, _, search, _ in saved})
     last: dict[str, Any] = {}
-    found = []
+    result = []
     for change in history(records["products"], ("product_id",)):
         row = change.after or change.before or {}
         now = (row["description"], money(row["price"])) if change.after and row["description"] else None
@@ -27,8 +27,8 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
             switches = [on for time, _, search, on in saved if search == (user, query) and time < at]
             if switches and switches[-1] and matches(query, now[0]):
                 what = {"user_id": user, "query": query, "product_id": row["product_id"], "version": change.place[1]}
-                found.append(what | {"changed_at": at, "description": now[0], "price": now[1]})
-    return found
+                result.append(what | {"changed_at": at, "description": now[0], "price": now[1]})
+    return result
 
 
 def matches(query: str, description: str) -> bool:
