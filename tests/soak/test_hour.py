@@ -1,4 +1,4 @@
-"""An hour of a town's life with duplicates, late rows, disorder and poison: live = batch = oracle for every view, although the
+"""An hour of the scenario with duplicates, late rows, disorder and poison: live = batch = oracle for every view, although the
 live service is killed five times in it, once together with the Spark server."""
 
 import os
@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
-from tests.shop.integration.views import town
-from tests.shop.integration.views.conftest import life, rolled_up
-from tests.shop.integration.views.layers import batch_and_live, by_batch, by_the_oracle
+from tests.shop.integration.views.conftest import rolled_up, scenario_records
+from tests.shop.integration.views.layers import batch_and_live_rows, batch_rows, oracle_rows
 from tests.support.ports import started
+from tests.support.scenario import send
 
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
@@ -72,10 +72,10 @@ def _wrong(spark, sent):
     """The views of which two of batch, live and oracle differ."""
     found = []
     for name, view in VIEWS.items():
-        batch, live = batch_and_live(spark, view)
+        batch, live = batch_and_live_rows(spark, view)
         found += [f"{name}: live is not batch"] if live != batch else []
         found += (
-            [f"{name}: batch is not its oracle"] if by_batch(spark, view) != by_the_oracle(name, view, sent) else []
+            [f"{name}: batch is not its oracle"] if batch_rows(spark, view) != oracle_rows(name, view, sent) else []
         )
     return found
 
@@ -86,7 +86,7 @@ def _play(stack, seed):
     Returns:
         What the broker acknowledged, by stream.
     """
-    left = sorted(life(CONTRACTS, seed, MINUTES), key=lambda one: one.arrival)
+    left = sorted(scenario_records(CONTRACTS, seed, MINUTES), key=lambda one: one.arrival)
     slices = len(KILLED) + 1
     ends = [left[-1].arrival - timedelta(minutes=MINUTES / slices * more) for more in reversed(range(slices))]
     acknowledged = {name: [] for name in CONTRACTS}
@@ -96,7 +96,7 @@ def _play(stack, seed):
         left = left[len(part) :]
         is_last = number == len(KILLED)
         until = end + timedelta(hours=3) if is_last else end
-        for name, records in town.play(stack.settings, CONTRACTS, part, until).items():
+        for name, records in send(stack.settings, CONTRACTS, part, until).items():
             acknowledged[name] += records
         if not is_last:
             time.sleep(dice.uniform(0, 20))  # the moment of the kill is what is random here

@@ -1,4 +1,4 @@
-"""Lines of orders, captured from PostgreSQL. Equal lines of an order differ by number. Each line repeats the order's time."""
+"""Lines of orders, captured from PostgreSQL. Equal lines have different numbers. Each line repeats the time of its order."""
 
 from lockstep.contracts import Contract
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.shop.unit.views.machines import at, changed, happened
+from tests.support.records import at
+from tests.support.records import change_record as changed
+from tests.support.records import event_record as happened
 
 from lockstep import service
 from lockstep.batch.rollup import roll_up

@@ -9,7 +9,7 @@ from tests.shop.oracles.record import Record, accepted, on_time, parsed
 def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     """A row for each pair, and one for each impression without any."""
     clicks = [r.value for r in on_time(accepted(records["clicks"]), 10)]
-    found = []
+    result = []
     for record in on_time(accepted(records["impressions"]), 10):
         shown, shown_at = record.value, parsed(record.value["event_time"])
         matching = sorted(
@@ -20,7 +20,7 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
             and 0 <= (parsed(c["event_time"]) - shown_at).total_seconds() <= 600
         )
         for number, (clicked_at, click_id) in enumerate(matching or [(None, None)], 1 if matching else 0):
-            found.append(
+            result.append(
                 {
                     "ad_id": shown["ad_id"],
                     "user_id": shown["user_id"],
@@ -32,4 +32,4 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
                     "delay_ms": round((clicked_at - shown_at).total_seconds() * 1000) if clicked_at else None,
                 }
             )
-    return found
+    return result

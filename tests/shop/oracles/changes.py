@@ -1,4 +1,4 @@
-"""Captured tables, as the oracles read them: plain Python, and nothing of Lockstep's own."""
+"""Captured tables, as the oracles read them. Plain Python, without any code of the platform."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from tests.shop.oracles.record import Record
 
 
 class Change(NamedTuple):
-    """One change of a row, with the row before and after it (None: there was or is none)."""
+    """One change of a row, with the row before it (None: it was inserted) and after it (None: it was deleted)."""
 
     place: tuple[int, int]
     committed: datetime
@@ -19,8 +19,8 @@ class Change(NamedTuple):
 
 
 def history(records: Iterable[Record], required: Iterable[str]) -> list[Change]:
-    """All changes of a table in the order of the source's log, each once; ``required`` columns are in every row that counts."""
-    found = {}
+    """All changes of a table in the order of the source's log, each once. A row without a ``required`` column does not count."""
+    changes = {}
     for record in records:
         value = record.value
         if not isinstance(value, dict) or not value.get("op") or (value.get("source") or {}).get("lsn") is None:
@@ -32,12 +32,12 @@ def history(records: Iterable[Record], required: Iterable[str]) -> list[Change]:
         commit = json.loads(source.get("sequence") or "[null]")[0]
         place = (int(commit or source["lsn"]), int(source["lsn"]))
         committed = datetime.fromtimestamp(source["ts_ms"] / 1000, UTC)
-        found[place, str(sorted(row.items()))] = Change(place, committed, value["before"], value["after"])
-    return [change for _, change in sorted(found.items())]
+        changes[place, str(sorted(row.items()))] = Change(place, committed, value["before"], value["after"])
+    return [change for _, change in sorted(changes.items())]
 
 
 def current(changes: Iterable[Change], identity: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """The rows that stand at the end."""
+    """The rows that exist at the end."""
     identity = list(identity)
     rows: dict[tuple[Any, ...], dict[str, Any] | None] = {}
     for change in changes:

@@ -1,4 +1,4 @@
-"""Products that run low: at each instant the stock is worked out anew from everything, then alerts are read off."""
+"""Products with low stock: the stock at each instant is computed from all counts and lines, and alerts from the stock."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,7 +15,7 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     ordered = history(records["order_lines"], LINE)
     images = [row for change in counts + ordered for row in (change.before, change.after) if row]
     lines = [row for row in current(ordered, ("order_id", "line_no")) if row["ordered_at"]]
-    found = []
+    result = []
     for product in sorted({row["product_id"] for row in images}):
         counted: dict[datetime, int] = {}
         for change in counts:
@@ -25,8 +25,8 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
             elif row["product_id"] == product:
                 counted[parsed(row["counted_at"])] = row["stock"]
         mine = [(parsed(line["ordered_at"]), line["quantity"]) for line in lines if line["product_id"] == product]
-        found.append({"product_id": product} | _alerts(counted, mine))
-    return found
+        result.append({"product_id": product} | _alerts(counted, mine))
+    return result
 
 
 def _stock(counted: dict[datetime, int], lines: list[tuple[datetime, int]], now: datetime) -> int | None:

@@ -1,4 +1,4 @@
-"""Orders paid in the eight minutes up to a moment, by country, asked at each moment at which the number may change."""
+"""Orders paid in the eight minutes up to a moment, by country, counted at each moment at which the number may change."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ EIGHT_MINUTES = timedelta(minutes=8)
 
 
 def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
-    """At each order that comes or goes, how many there are; orders of one instant come one by one, and go together."""
+    """The number after each order that enters or leaves. Orders of one instant enter one by one, and leave together."""
     orders: dict[str, list[datetime]] = {}
     for record in on_time(accepted(records["payments"]), 30):
         paid = parsed(record.value["event_time"])

@@ -1,4 +1,4 @@
-"""Orders with their customer: first the last row of each table, then a plain join."""
+"""Orders with their customer: a plain join of the last rows of the two tables."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from tests.shop.oracles.tokens import token
 
 
 def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
-    """Every order with each customer that ever had it; with all but the last it is deleted."""
+    """Every order with each customer that ever had it. It is deleted with all but the last one."""
     orders = history(records["orders"], ("order_id", "kind", "ordered_at"))
     users = {row["user_id"]: row for row in current(history(records["users"], ("user_id",)), ("user_id",))}
     now = {row["order_id"]: row for row in current(orders, ("order_id",))}

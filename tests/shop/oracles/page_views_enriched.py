@@ -1,4 +1,4 @@
-"""Page views and who looked: for each view, a search through all that was ever said about the user."""
+"""Page views with their user: each view is compared with all changes of its user."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,15 +11,15 @@ from tests.shop.oracles.tokens import token
 def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     """Every page view, with the newest version of its user that was valid then."""
     changes = history(records["users"], ("user_id",))
-    found = []
+    result = []
     for record in on_time(accepted(records["page_views"]), 10):
         view = record.value or {}
         time = parsed(view["event_time"])
         mine = [c for c in changes if (c.after or c.before or {})["user_id"] == view["user_id"] and _start(c) <= time]
         best = max(mine, key=lambda c: (_start(c), c.place), default=None)
         row = {"event_id": view["event_id"], "event_time": time, "user_id": view["user_id"], "page": view["page"]}
-        found.append(row | _version(best))
-    return found
+        result.append(row | _version(best))
+    return result
 
 
 def _start(change: Change) -> Any:

@@ -1,4 +1,4 @@
-"""Price changes and who followed: every change against every customer that ever followed anything."""
+"""Price changes of followed products: each change is compared with every customer who ever followed a product."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -16,7 +16,7 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     )
     users = sorted({user for _, _, user, _, _ in follows})
     prices: dict[str, Decimal | None] = {}
-    found = []
+    result = []
     for change in history(records["products"], ("product_id",)):
         row = change.after or change.before or {}
         product = row["product_id"]
@@ -26,8 +26,8 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
             continue
         at = parsed(row["updated_at"])
         for user in users:
-            turns = [on for time, _, who, what, on in follows if who == user and what == product and time < at]
-            if turns and turns[-1]:
+            switches = [on for time, _, who, what, on in follows if who == user and what == product and time < at]
+            if switches and switches[-1]:
                 what = {"user_id": user, "product_id": product, "version": change.place[1], "changed_at": at}
-                found.append(what | {"description": row["description"], "old_price": old, "new_price": new})
-    return found
+                result.append(what | {"description": row["description"], "old_price": old, "new_price": new})
+    return result

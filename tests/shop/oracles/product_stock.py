@@ -1,4 +1,4 @@
-"""Stock of each product: the inventory that stands, less the lines that stand and came since."""
+"""Stock of each product: the last count, less the order lines that exist and are not older."""
 
 from collections.abc import Mapping
 from typing import Any

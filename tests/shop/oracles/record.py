@@ -1,8 +1,24 @@
-"""Records as the broker acknowledged them, and which of them count: plain Python, and nothing of Lockstep's own."""
+"""The records that the broker acknowledged, as the oracles get them. Plain Python, without any code of the platform."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+# What an event must have, written down again: an oracle does not ask the contracts.
+REQUIRED = {
+    "clicks": ("user_id", "session_id"),
+    "follows": ("user_id", "product_id", "follows"),
+    "impressions": ("user_id", "ad_id"),
+    "logins": ("user_id", "success"),
+    "page_views": ("user_id", "page"),
+    "payments": ("user_id", "order_id", "amount"),
+    "requests": ("endpoint", "status", "response_ms"),
+    "saved_searches": ("user_id", "query", "saved"),
+    "searches": ("user_id", "session_id", "query"),
+    "sensors": ("sensor_id", "reading"),
+}
+# How far an event's time may be ahead of its arrival.
+MAX_AHEAD_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -11,8 +27,8 @@ class Record:
 
     Args:
         arrival: its Kafka timestamp (UTC, aware).
-        value: the parsed JSON object (for changes Debezium's envelope), or None for what cannot be parsed, tombstones and
-            heartbeats.
+        value: the parsed JSON object (for changes Debezium's envelope); None for tombstones, heartbeats, and records that
+            cannot be parsed.
     """
 
     stream: str
@@ -27,21 +43,28 @@ def parsed(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def accepted(records: list[Record], id_column: str = "event_id", time_column: str = "event_time") -> list[Record]:
-    """The events that silver keeps: parsed, with an id and a time, not from the future; of duplicates the first in the log."""
+def accepted(records: list[Record]) -> list[Record]:
+    """The valid events, each once: parsed, with all required columns, not from the future, and the first of its id in the log."""
     seen: set[str] = set()
-    kept = []
+    valid = []
     for record in sorted(records, key=lambda r: (r.partition, r.offset)):
         value = record.value
-        if not isinstance(value, dict) or not value.get(id_column) or not value.get(time_column):
+        needed = ("event_id", "event_time", *REQUIRED[record.stream])
+        if not isinstance(value, dict) or any(value.get(name) is None for name in needed):
             continue
-        if (parsed(value[time_column]) - record.arrival).total_seconds() > 300 or value[id_column] in seen:
+        ahead = (parsed(value["event_time"]) - record.arrival).total_seconds()
+        if ahead > MAX_AHEAD_SECONDS or value["event_id"] in seen:
             continue
-        seen.add(value[id_column])
-        kept.append(record)
-    return kept
+        seen.add(value["event_id"])
+        valid.append(record)
+    return valid
 
 
-def on_time(records: list[Record], seconds: float, time_column: str = "event_time") -> list[Record]:
-    """The records that arrived at most so many seconds after their event happened."""
-    return [r for r in records if (r.arrival - parsed(r.value[time_column])).total_seconds() <= seconds]
+def on_time(records: list[Record], seconds: float) -> list[Record]:
+    """The events that arrived at most this many seconds after they happened."""
+    return [r for r in records if delay(r) <= seconds]
+
+
+def delay(record: Record) -> float:
+    """How many seconds after it happened an event arrived."""
+    return (record.arrival - parsed((record.value or {})["event_time"])).total_seconds()

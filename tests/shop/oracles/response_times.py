@@ -1,4 +1,4 @@
-"""Requests of an hour, every five minutes, by endpoint. The buckets' bounds are walked up, one after the other."""
+"""Requests of an hour, every five minutes, by endpoint. The bounds of the buckets are counted up from 0."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -8,37 +8,37 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from tests.shop.oracles.record import Record
-from tests.shop.oracles.windows import gathered
+from tests.shop.oracles.windows import payloads_by_window
 
 SIZE, SLIDE = timedelta(hours=1), timedelta(minutes=5)
 
 
 def bounds() -> list[int]:
     """The lower bounds of all buckets: one each up to 32, then sixteen between a power of two and the next."""
-    found = list(range(32))
+    lower = list(range(32))
     width = 2
-    while found[-1] < 2**31:
-        found += [found[-1] + (width // 2) + step * width for step in range(16)]
+    while lower[-1] < 2**31:
+        lower += [lower[-1] + (width // 2) + step * width for step in range(16)]
         width *= 2
-    return found
+    return lower
 
 
 BOUNDS = bounds()
 
 
 def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
-    """Every window of every endpoint that was asked in it."""
-    groups = gathered(records, "requests", 30, SIZE, SLIDE, lambda request: request["endpoint"])
+    """Every window of every endpoint that had a request in it."""
+    groups = payloads_by_window(records, "requests", 30, SIZE, SLIDE, lambda request: request["endpoint"])
     return [
-        {"window_start": start, "window_end": start + SIZE, "endpoint": endpoint} | measures(found)
-        for (start, endpoint), found in groups.items()
+        {"window_start": start, "window_end": start + SIZE, "endpoint": endpoint} | measures(requests)
+        for (start, endpoint), requests in groups.items()
     ]
 
 
-def measures(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """What is said of some requests."""
-    times = sorted(max(0, one["response_ms"]) for one in found)
-    errors = sum(one["status"] >= 500 for one in found)
+def measures(requests: list[dict[str, Any]]) -> dict[str, Any]:
+    """The measures of some requests."""
+    times = sorted(max(0, one["response_ms"]) for one in requests)
+    errors = sum(one["status"] >= 500 for one in requests)
     histogram = sorted(Counter(bisect_right(BOUNDS, time) - 1 for time in times).items())
     return {
         "requests": len(times),
@@ -51,7 +51,7 @@ def measures(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def middle(times: list[int], percent: int) -> Decimal:
-    """The middle of the bucket in which the exact quantile (nearest rank) of the sorted times lies."""
+    """The middle of the bucket that contains the exact quantile (nearest rank) of the sorted times."""
     exact = times[-(-percent * len(times) // 100) - 1]
     bucket = bisect_right(BOUNDS, exact) - 1
     return Decimal(BOUNDS[bucket] + BOUNDS[bucket + 1] - 1) / 2

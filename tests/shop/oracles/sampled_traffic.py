@@ -5,15 +5,15 @@ from datetime import timedelta
 from typing import Any
 
 from tests.shop.oracles.record import Record
-from tests.shop.oracles.windows import gathered
+from tests.shop.oracles.windows import payloads_by_window
 
 SIZE, SLIDE = timedelta(minutes=6), timedelta(minutes=10)
 
 
 def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     """Every window of every page that was viewed in it."""
-    groups = gathered(records, "page_views", 10, SIZE, SLIDE, lambda view: view["page"])
+    groups = payloads_by_window(records, "page_views", 10, SIZE, SLIDE, lambda view: view["page"])
     return [
-        {"window_start": start, "window_end": start + SIZE, "page": page, "views": len(found)}
-        for (start, page), found in groups.items()
+        {"window_start": start, "window_end": start + SIZE, "page": page, "views": len(seen)}
+        for (start, page), seen in groups.items()
     ]

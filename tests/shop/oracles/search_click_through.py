@@ -9,7 +9,7 @@ from tests.shop.oracles.record import Record, accepted, on_time, parsed
 def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     """A row for each pair of the same session and query, and one for each search without any."""
     clicks = [r.value for r in on_time(accepted(records["clicks"]), 10)]
-    found = []
+    result = []
     for record in on_time(accepted(records["searches"]), 10):
         search, searched_at = record.value, parsed(record.value["event_time"])
         matching = sorted(
@@ -24,7 +24,7 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
         )
         for number, click in enumerate(matching or [{}], 1 if matching else 0):
             delay = (parsed(click["event_time"]) - searched_at).total_seconds() if click else None
-            found.append(
+            result.append(
                 {
                     "query": search["query"],
                     "session_id": search["session_id"],
@@ -37,4 +37,4 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
                     "delay_ms": None if delay is None else round(delay * 1000),
                 }
             )
-    return found
+    return result

@@ -1,4 +1,4 @@
-"""Sensors' alerts: the moving averages of all readings first, then where they cross the limits."""
+"""Alerts of sensors: the moving averages of all readings, and where they cross the limits."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -28,18 +28,18 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
 
 def _rows(sensor: str, metric: str, readings: list[tuple[Any, str, Fraction]]) -> list[dict[str, Any]]:
     above, until = LIMITS[metric]
-    found, since = [], None
+    result, since = [], None
     for n in range(2, len(readings)):
         average = sum(reading for _, _, reading in readings[n - 2 : n + 1]) / 3
         at, event_id, _ = readings[n]
         row = {"event_id": event_id, "sensor_id": sensor, "metric": metric, "average": _rounded(average)}
         if since is None and average > above:
             since = at
-            found.append(row | {"what": "alert", "threshold": Decimal(above), "since": since})
+            result.append(row | {"what": "alert", "threshold": Decimal(above), "since": since})
         elif since is not None and average <= until:
-            found.append(row | {"what": "recovery", "threshold": Decimal(until), "since": since})
+            result.append(row | {"what": "recovery", "threshold": Decimal(until), "since": since})
             since = None
-    return found
+    return result
 
 
 def _rounded(number: Fraction) -> Decimal:

@@ -6,18 +6,18 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from tests.shop.oracles.record import Record
-from tests.shop.oracles.windows import gathered
+from tests.shop.oracles.windows import payloads_by_window
 
 MINUTE = timedelta(minutes=1)
 
 
 def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     """Every minute of every sensor and metric."""
-    groups = gathered(records, "sensors", 600, MINUTE, MINUTE, lambda one: (one["sensor_id"], one["metric"]))
+    groups = payloads_by_window(records, "sensors", 600, MINUTE, MINUTE, lambda one: (one["sensor_id"], one["metric"]))
     return [
         {"window_start": start, "window_end": start + MINUTE, "sensor_id": sensor, "metric": metric}
-        | _measures([Decimal(str(one["reading"])) for one in found])
-        for (start, (sensor, metric)), found in groups.items()
+        | _measures([Decimal(str(one["reading"])) for one in readings])
+        for (start, (sensor, metric)), readings in groups.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""Sessions of users: activity with less than ten minutes between."""
+"""Sessions of users: activity with less than ten minutes between two events."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     for stream in ("page_views", "payments"):
         for record in on_time(accepted(records[stream]), 10):
             activity[record.value["user_id"]].append((parsed(record.value["event_time"]), stream))
-    found = []
+    result = []
     for user, events in activity.items():
         times = sorted(time for time, _ in events)
         starts = [t for i, t in enumerate(times) if i == 0 or (t - times[i - 1]).total_seconds() >= 600]
         for start, following in zip(starts, [*starts[1:], None], strict=True):
             inside = [(t, s) for t, s in events if t >= start and (following is None or t < following)]
             end = max(t for t, _ in inside)
-            found.append(
+            result.append(
                 {
                     "user_id": user,
                     "session_start": start,
@@ -30,4 +30,4 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
                     "converted": any(s == "payments" for _, s in inside),
                 }
             )
-    return found
+    return result

@@ -1,4 +1,4 @@
-"""Pairs of products that were looked at in one go."""
+"""Pairs of products that were viewed in one visit."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
         if page.startswith(PAGE) and page != PAGE:
             time, event_id = parsed(record.value["event_time"]), record.value["event_id"]
             views[record.value["user_id"]].append((time, event_id, page[len(PAGE) :]))
-    found = []
+    result = []
     for user, seen in views.items():
         visits: list[list[Any]] = []
         for view in sorted(seen):
@@ -26,10 +26,10 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
             visits[-1].append(view)
         for visit in visits:
             products = list(dict.fromkeys(product for _, _, product in visit))[:30]
-            found += [
+            result += [
                 {"user_id": user, "visit_start": visit[0][0], "product_id": one, "other_id": other}
                 for one in products
                 for other in products
                 if one < other
             ]
-    return found
+    return result

@@ -1,4 +1,4 @@
-"""Which windows an instant lies in, worked out by stepping back from it: no formula of Lockstep's."""
+"""Which windows an instant lies in, found by stepping back from it: another way than the platform's formula."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -10,18 +10,18 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def windows(instant: datetime, size: timedelta, slide: timedelta) -> list[datetime]:
-    """The starts of all windows ``[start, start + size)`` that hold the instant, latest first."""
+    """The starts of all windows ``[start, start + size)`` that contain the instant, latest first."""
     start = EPOCH + slide * int((instant - EPOCH) / slide)
     while start > instant:
         start -= slide
-    found = []
+    starts = []
     while start + size > instant:
-        found.append(start)
+        starts.append(start)
         start -= slide
-    return found
+    return starts
 
 
-def gathered(
+def payloads_by_window(
     records: Mapping[str, list[Record]],
     stream: str,
     lateness: float,
@@ -29,7 +29,7 @@ def gathered(
     slide: timedelta,
     by: Callable[[dict[str, Any]], Any],
 ) -> dict[tuple[datetime, Any], list[dict[str, Any]]]:
-    """The payloads that count, by window and key; a key of None counts nowhere."""
+    """The payloads that count, by window and key. A payload with the key None counts nowhere."""
     groups: dict[tuple[datetime, Any], list[dict[str, Any]]] = {}
     for record in on_time(accepted(records[stream]), lateness):
         key = by(record.value)

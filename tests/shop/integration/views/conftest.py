@@ -1,4 +1,4 @@
-"""The town's ten minutes, played once: every view in batch and live, for all tests of this folder."""
+"""The scenario's ten minutes, sent once: every view in batch and live, for all tests of this folder."""
 
 import os
 import uuid
@@ -10,8 +10,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.shop.integration.views import examples, town
+from tests.shop.integration.views import examples
+from tests.shop.oracles import tokens
 from tests.shop.oracles.record import Record
+from tests.support.scenario import Sent, changes, events, send
 
 from lockstep import service
 from lockstep.batch.rollup import roll_up
@@ -25,16 +27,27 @@ from lockstep.refine.silver import refine
 from lockstep.settings import Settings
 
 MINUTES = 10
-SEED = int(os.environ.get("LOCKSTEP_TOWN_SEED", "1"))
+SEED = int(os.environ.get("LOCKSTEP_SCENARIO_SEED", "1"))
 
 
 @dataclass(frozen=True)
-class Town:
-    """What the broker acknowledged, by stream, and the views over it under names of their own."""
+class Scenario:
+    """The records that the broker acknowledged, by stream, and the views over them, with names of their own."""
 
     settings: Settings
+    contracts: dict[str, Contract]
     sent: dict[str, list[Record]]
     views: dict[str, View]
+
+    def stream_of(self, topic: str) -> str:
+        """The plain name of the stream that has this topic."""
+        return next(name for name, contract in self.contracts.items() if contract.topic == topic)
+
+
+@pytest.fixture(autouse=True)
+def seed_in_the_report(request: pytest.FixtureRequest) -> None:
+    """Show the seed with each failure: with it the same records can be sent again."""
+    request.node.add_report_section("setup", "scenario", f"LOCKSTEP_SCENARIO_SEED={SEED}")
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +61,7 @@ def contracts(settings: Settings) -> dict[str, Contract]:
 
 @contextmanager
 def in_place(contracts: dict[str, Contract]) -> Iterator[None]:
-    """Have the views read the town's streams, until the block ends: the other folders have their own."""
+    """Have the views read the scenario's streams until the block ends: the other folders have their own streams."""
     with pytest.MonkeyPatch.context() as patch:
         for name, contract in contracts.items():
             patch.setitem(CONTRACTS, name, contract)
@@ -56,76 +69,85 @@ def in_place(contracts: dict[str, Contract]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def town_in_place(contracts: dict[str, Contract]) -> Iterator[None]:
+def scenario_in_place(contracts: dict[str, Contract]) -> Iterator[None]:
     with in_place(contracts):
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def token_key(settings: Settings) -> Iterator[None]:
+    """Give the oracles the key of the platform's tokens."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(tokens.KEY_VARIABLE, settings.token_key.get_secret_value())
+        yield
+
+
 @pytest.fixture(scope="session")
-def wanted(request: pytest.FixtureRequest) -> list[str]:
-    """The views that the chosen tests name; all of them where a test names none."""
-    tests = [test for test in request.session.items if "played" in getattr(test, "fixturenames", ())]
+def needed_views(request: pytest.FixtureRequest) -> list[str]:
+    """The views that the selected tests name; all of them if a test names none."""
+    tests = [test for test in request.session.items if "scenario" in getattr(test, "fixturenames", ())]
     named = {test.callspec.params.get("name") if hasattr(test, "callspec") else None for test in tests}
     return list(VIEWS) if None in named else sorted(named)
 
 
 @pytest.fixture(scope="session")
-def played(settings: Settings, contracts: dict[str, Contract], wanted: list[str]) -> Town:
-    """The town, played and rolled up; the live queries have seen it all."""
-    needed = {stream for name in wanted for stream in VIEWS[name].streams}
+def scenario(settings: Settings, contracts: dict[str, Contract], needed_views: list[str]) -> Scenario:
+    """The scenario, sent to the broker and rolled up."""
+    needed = {stream for name in needed_views for stream in VIEWS[name].streams}
     contracts = {name: contract for name, contract in contracts.items() if name in needed}
-    sent = life(contracts, SEED, MINUTES)
-    until = max(one.arrival for one in sent) + timedelta(hours=3)
-    acknowledged = town.play(settings, contracts, sent, until)
+    records = scenario_records(contracts, SEED, MINUTES)
+    until = max(record.arrival for record in records) + timedelta(hours=3)
+    acknowledged = send(settings, contracts, records, until)
     suffix = next(iter(contracts.values())).name[-8:]
-    views = {name: replace(view, name=f"{name}_{suffix}") for name, view in VIEWS.items() if name in wanted}
+    views = {name: replace(view, name=f"{name}_{suffix}") for name, view in VIEWS.items() if name in needed_views}
     with in_place(contracts):
         rolled_up(settings, contracts.values(), views.values())
-    return Town(settings, acknowledged, views)
+    return Scenario(settings, contracts, acknowledged, views)
 
 
 @pytest.fixture(scope="session")
-def live(played: Town, contracts: dict[str, Contract]) -> dict[str, Any]:
-    """By view, the last progress of its live query, which has taken all that the log holds."""
+def live(scenario: Scenario, contracts: dict[str, Contract]) -> dict[str, Any]:
+    """The last progress of each view's live query, which has processed the whole log."""
     with in_place(contracts):
-        progress = side_by_side(lambda view: run(played.settings, view), played.views.values())
-    return dict(zip(played.views, progress, strict=True))
+        progress = side_by_side(lambda view: run(scenario.settings, view), scenario.views.values())
+    return dict(zip(scenario.views, progress, strict=True))
 
 
-def life(contracts: dict[str, Contract], seed: int, minutes: float) -> list[town.Sent]:
-    """What the town sends to the streams, the examples among it; in no order."""
-    kinds = {"events": (town.events, 2.0), "changes": (town.changes, 6.0)}
-    sent: list[town.Sent] = []
+def scenario_records(contracts: dict[str, Contract], seed: int, minutes: float) -> list[Sent]:
+    """The records of the scenario, with those of the examples, in no particular order."""
+    # On average an event every 2 s and a change every 6 s, per stream.
+    kinds = {"events": (events, 2.0), "changes": (changes, 6.0)}
+    records: list[Sent] = []
     for name, contract in contracts.items():
         make, every = kinds[contract.kind]
-        sent += [replace(one, stream=name) for one in make(contract, seed, minutes, every)]
-    return sent + [one for one in examples.sent() if one.stream in contracts]
+        records += make(name, contract, seed, minutes, every)
+    return records + [record for record in examples.sent() if record.stream in contracts]
 
 
 def rolled_up(settings: Settings, contracts: Iterable[Contract], views: Iterable[View]) -> None:
     """Bring bronze, silver and gold up to the log."""
 
     def refined(contract: Contract) -> None:
-        with connect(settings, "town") as spark:
-            ingest(spark, settings, contract, "town")
-            refine(spark, settings, contract, "town")
+        with connect(settings, "scenario") as spark:
+            ingest(spark, settings, contract, "scenario")
+            refine(spark, settings, contract, "scenario")
 
     def counted(view: View) -> None:
-        with connect(settings, "town") as spark:
-            roll_up(spark, settings, view, "town")
+        with connect(settings, "scenario") as spark:
+            roll_up(spark, settings, view, "scenario")
 
     side_by_side(refined, contracts)
     side_by_side(counted, views)
 
 
 def side_by_side(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """The results for the items, two at a time: a Python worker that the machine starves for ten seconds is given up by Spark."""
+    """The results for the items, two at a time: Spark gives up a Python worker that gets no processor time for ten seconds."""
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(work, items))
 
 
 def run(settings: Settings, view: View) -> Any:
-    """The view's live query over all that the log holds; its last progress."""
+    """Run the view's live query over the whole log; return its last progress."""
     # A MERGE takes its transaction id from the session, so each query has its own.
     with connect(settings, "live") as spark:
         running = service.start(spark, settings, view)

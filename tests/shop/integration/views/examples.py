@@ -1,10 +1,10 @@
-"""The worked examples of sessions, sliding windows, joins and patterns: visitors of the town who meet nobody else."""
+"""The worked examples of sessions, sliding windows, joins and patterns: visitors who have nothing in common with others."""
 
 import json
 from datetime import timedelta
 from typing import Any
 
-from tests.shop.integration.views.town import START, Sent
+from tests.support.scenario import START, Sent
 
 # By user (and session): the stream, the seconds after the start, and the payload's other columns.
 EXAMPLES: dict[str, list[tuple[str, float, dict[str, Any]]]] = {
@@ -33,12 +33,12 @@ EXAMPLES: dict[str, list[tuple[str, float, dict[str, Any]]]] = {
 
 
 def sent() -> list[Sent]:
-    """Every event of the examples; every other one arrives late, but in time."""
-    found = []
-    for user, happened in EXAMPLES.items():
-        for number, (stream, second, fields) in enumerate(happened):
+    """Every event of the examples. They arrive out of order, but on time."""
+    records = []
+    for user, events in EXAMPLES.items():
+        for number, (stream, second, fields) in enumerate(events):
             at = START + timedelta(seconds=second)
             value = {"event_id": f"{user}-{number}", "event_time": at.isoformat(), "user_id": user, "session_id": user}
             arrival = at + timedelta(seconds=1 if number % 2 else 4)
-            found.append(Sent(stream, user.encode(), json.dumps(value | fields).encode(), arrival))
-    return found
+            records.append(Sent(stream, user.encode(), json.dumps(value | fields).encode(), arrival))
+    return records

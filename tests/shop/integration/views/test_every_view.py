@@ -1,7 +1,10 @@
-"""Live = batch = oracle, for every view, over ten minutes of a town with duplicates, late rows, disorder and poison."""
+"""Live = batch = oracle, for every view, over ten minutes with duplicates, late rows, disorder and poison."""
+
+from collections import Counter
 
 import pytest
-from tests.shop.integration.views.layers import batch_and_live, by_batch, by_the_oracle
+from tests.shop.integration.views.layers import batch_and_live_rows, batch_rows, oracle_rows
+from tests.shop.oracles import late
 
 from lockstep import ledger
 from lockstep.checkpoints import inspection
@@ -11,42 +14,47 @@ from lockstep.reconcile.run import reconcile
 
 
 @pytest.mark.parametrize("name", sorted(VIEWS))
-def test_batch_says_what_the_oracle_says(spark, played, name):
-    view = played.views[name]
-    assert by_batch(spark, view) == by_the_oracle(name, view, played.sent)
+def test_batch_equals_the_oracle(spark, scenario, name):
+    view = scenario.views[name]
+    assert batch_rows(spark, view) == oracle_rows(name, view, scenario.sent)
 
 
 @pytest.mark.parametrize("name", sorted(VIEWS))
-def test_live_says_what_batch_says(spark, played, live, name):
-    batch, found = batch_and_live(spark, played.views[name])
-    assert found == batch
+def test_live_equals_batch(spark, scenario, live, name):
+    batch_layer, live_layer = batch_and_live_rows(spark, scenario.views[name])
+    assert live_layer == batch_layer
     dropped = [op.numRowsDroppedByWatermark for op in live[name].stateOperators]
     assert not any(dropped), "the engine must never decide what is late"
 
 
 @pytest.mark.parametrize("name", sorted(name for name, view in VIEWS.items() if any(view.times.values())))
-def test_late_rows_are_those_that_the_ledger_has_left_out(spark, played, name):
-    view = played.views[name]
-    late = spark.table(late_of(view)).where("NOT _counted")
-    totals = ledger.latest(played.settings, gold_of(view)).totals
-    assert late.count() == totals["ignored"] + totals["side_output"]
+def test_late_rows_are_those_of_the_oracle_and_the_ledger_counts_them(spark, scenario, name):
+    view = scenario.views[name]
+    rows = spark.table(late_of(view)).select("_topic", "_partition", "_offset", "_counted").collect()
+    late_rows = Counter(
+        (scenario.stream_of(topic), partition, offset, counted) for topic, partition, offset, counted in rows
+    )
+    assert late_rows == Counter(late.rows(name, scenario.sent))
+    assert late_rows, "the scenario must have a late row for every view"
+    totals = ledger.latest(scenario.settings, gold_of(view)).totals
+    assert sum(not counted for *_, counted in late_rows) == totals["ignored"] + totals["side_output"]
 
 
-def test_reconciliation_finds_every_view_equal(spark, played, live):
-    reports = reconcile(spark, played.settings, list(played.views.values()), "town")
+def test_reconciliation_finds_every_view_equal(spark, scenario, live):
+    reports = reconcile(spark, scenario.settings, list(scenario.views.values()), "scenario")
     assert {r.view: (r.verdict, r.unexplained) for r in reports} == {
-        view.name: ("equal", 0) for view in played.views.values()
+        view.name: ("equal", 0) for view in scenario.views.values()
     }
     assert all(r.windows for r in reports), [r.view for r in reports if not r.windows]
 
 
 @pytest.mark.parametrize("name", ["sensor_alerts"])
-def test_what_a_machine_keeps_can_be_counted_and_looked_into(spark, played, live, name):
-    view = played.views[name]
-    held = {store.variable: store for store in inspection.state_stores(spark, played.settings, view)}
-    assert held.keys() == {"pending", "machine", "timers"}
+def test_the_state_of_a_keyed_view_can_be_counted_and_inspected(spark, scenario, live, name):
+    view = scenario.views[name]
+    stores = {store.variable: store for store in inspection.state_stores(spark, scenario.settings, view)}
+    assert stores.keys() == {"pending", "machine", "timers"}
     alerted = {f"{row['sensor_id']}/{row['metric']}" for row in spark.table(gold_of(view)).collect()}
-    assert held["machine"].rows >= len(alerted)
-    one = min(alerted)
-    found = inspection.read_state(spark, played.settings, view, held["machine"].operator, one, 10)
-    assert [one in str(row["key"]) for row in found if row["store"] == "machine"] == [True]
+    assert stores["machine"].rows >= len(alerted)
+    key = min(alerted)
+    entries = inspection.read_state(spark, scenario.settings, view, stores["machine"].operator, key, 10)
+    assert [key in str(row["key"]) for row in entries if row["store"] == "machine"] == [True]

@@ -1,18 +1,18 @@
-"""The worked examples of sessions, sliding windows, joins and patterns, through Spark: live, and in batch."""
+"""The worked examples of sessions, sliding windows, joins and patterns through Spark, live and in batch."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.shop.integration.views.town import START
+from tests.support.scenario import START
 
 from lockstep.definition.tables import gold_of, live_of
 
 
 @pytest.fixture(params=["live", "batch"])
-def of(request: pytest.FixtureRequest, spark: Any, name: str, played: Any, live: Any) -> Any:
+def of(request: pytest.FixtureRequest, spark: Any, name: str, scenario: Any, live: Any) -> Any:
     """The view's rows that name a user or session, in the order of their instants, in either layer."""
-    table = {"live": live_of, "batch": gold_of}[request.param](played.views[name])
+    table = {"live": live_of, "batch": gold_of}[request.param](scenario.views[name])
     rows = [row.asDict() for row in spark.table(table).collect()]
     return lambda who: sorted((row for row in rows if who in row.values()), key=lambda row: row["at"])
 

@@ -5,18 +5,20 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import ad_click_through as oracle
-from tests.shop.unit.views.happened import CUTS, MANY, at, bag, machines, records
+from tests.shop.unit.views.events import CUTS, MANY, records_of, rows_of
+from tests.shop.unit.views.feed import bag
+from tests.support.records import at
 
 from lockstep.definition.joins import INSTANT
 from shop.views.ad_click_through import VIEW
 
 STREAMS = ("impressions", "clicks")
 AD = st.fixed_dictionaries({"ad_id": st.sampled_from(["a1", "a2"]), "user_id": st.sampled_from(["u1", "u2"])})
-HAPPENED = st.lists(st.tuples(st.sampled_from(STREAMS), st.sampled_from(range(0, 2400, 100)), AD), max_size=25)
+EVENTS = st.lists(st.tuples(st.sampled_from(STREAMS), st.sampled_from(range(0, 2400, 100)), AD), max_size=25)
 
 
-def rows(happened, cuts=()):
-    return machines(VIEW, lambda _, p: f"{p['ad_id']} {p['user_id']}" if p["ad_id"] else None, happened, cuts)
+def rows(events, cuts=()):
+    return rows_of(VIEW, lambda _, p: f"{p['ad_id']} {p['user_id']}" if p["ad_id"] else None, events, cuts)
 
 
 def shown(second, ad="123", user="A"):
@@ -28,9 +30,9 @@ def clicked(second, ad="123", user="A"):
 
 
 @MANY
-@given(HAPPENED, CUTS)
-def test_pairs_are_those_of_the_oracle_wherever_the_machine_was_stopped(happened, cuts):
-    assert bag(rows(happened, cuts)) == bag(oracle.rows(records(happened, *STREAMS)))
+@given(EVENTS, CUTS)
+def test_pairs_are_those_of_the_oracle_wherever_micro_batches_end(events, cuts):
+    assert bag(rows(events, cuts)) == bag(oracle.rows(records_of(events, *STREAMS)))
 
 
 def test_impressions_clicks():

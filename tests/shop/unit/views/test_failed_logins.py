@@ -3,7 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import failed_logins as oracle
-from tests.shop.unit.views.happened import CUTS, MANY, at, bag, machines, records
+from tests.shop.unit.views.events import CUTS, MANY, records_of, rows_of
+from tests.shop.unit.views.feed import bag
+from tests.support.records import at
 
 from shop.views.failed_logins import VIEW
 
@@ -14,26 +16,26 @@ LOGIN = st.fixed_dictionaries(
         "country": st.just("Spain"),
     }
 )
-HAPPENED = st.lists(st.tuples(st.just("logins"), st.sampled_from(range(0, 2400, 50)), LOGIN), max_size=30)
+EVENTS = st.lists(st.tuples(st.just("logins"), st.sampled_from(range(0, 2400, 50)), LOGIN), max_size=30)
 
 
 def login(second, success=False):
     return ("logins", second, {"user_id": "u1", "success": success, "country": "Spain"})
 
 
-def rows(happened, cuts=()):
-    return machines(VIEW, lambda _, payload: None if payload["success"] else payload["user_id"], happened, cuts)
+def rows(events, cuts=()):
+    return rows_of(VIEW, lambda _, payload: None if payload["success"] else payload["user_id"], events, cuts)
 
 
 @MANY
-@given(HAPPENED, CUTS)
-def test_alerts_are_those_of_the_oracle_wherever_the_machine_was_stopped(happened, cuts):
-    assert bag(rows(happened, cuts)) == bag(oracle.rows(records(happened, "logins")))
+@given(EVENTS, CUTS)
+def test_alerts_are_those_of_the_oracle_wherever_micro_batches_end(events, cuts):
+    assert bag(rows(events, cuts)) == bag(oracle.rows(records_of(events, "logins")))
 
 
 def test_failed_logins():
-    happened = [login(0), login(60, success=True), login(120), login(180, success=True), login(240)]
-    (alert,) = rows(happened)
+    events = [login(0), login(60, success=True), login(120), login(180, success=True), login(240)]
+    (alert,) = rows(events)
     assert (alert["first_failed_at"], alert["at"]) == (at(0), at(240))
 
 

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import fraud_alerts as oracle
-from tests.shop.unit.views.happened import CUTS, MANY, at, bag, machines, records
+from tests.shop.unit.views.events import CUTS, MANY, records_of, rows_of
+from tests.shop.unit.views.feed import bag
+from tests.support.records import at
 
 from shop.views.fraud_alerts import VIEW
 
@@ -15,7 +17,7 @@ LOGIN = st.fixed_dictionaries({"user_id": USERS, "country": COUNTRIES, "success"
 PAYMENT = st.fixed_dictionaries(
     {"user_id": USERS, "country": COUNTRIES, "order_id": st.just("o1"), "amount": st.just("12.300")}
 )
-HAPPENED = st.lists(
+EVENTS = st.lists(
     st.one_of(st.tuples(st.just("logins"), SECONDS, LOGIN), st.tuples(st.just("payments"), SECONDS, PAYMENT)),
     max_size=25,
 )
@@ -34,14 +36,14 @@ def payment(second, country="Spain"):
     return ("payments", second, {"user_id": "u1", "country": country, "order_id": "o1", "amount": "12.300"})
 
 
-def rows(happened, cuts=()):
-    return machines(VIEW, wanted, happened, cuts)
+def rows(events, cuts=()):
+    return rows_of(VIEW, wanted, events, cuts)
 
 
 @MANY
-@given(HAPPENED, CUTS)
-def test_alerts_are_those_of_the_oracle_wherever_the_machine_was_stopped(happened, cuts):
-    assert bag(rows(happened, cuts)) == bag(oracle.rows(records(happened, "logins", "payments")))
+@given(EVENTS, CUTS)
+def test_alerts_are_those_of_the_oracle_wherever_micro_batches_end(events, cuts):
+    assert bag(rows(events, cuts)) == bag(oracle.rows(records_of(events, "logins", "payments")))
 
 
 @pytest.mark.parametrize(("seconds", "alerts"), [(299, 1), (300, 0), (0, 0), (-1, 0)])

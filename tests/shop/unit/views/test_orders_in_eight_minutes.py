@@ -5,17 +5,18 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import orders_in_eight_minutes as oracle
-from tests.shop.unit.views.happened import CUTS, MANY, bag, machines, records
+from tests.shop.unit.views.events import CUTS, MANY, records_of, rows_of
+from tests.shop.unit.views.feed import bag
 
 from shop.views.orders_in_eight_minutes import VIEW
 
 MINUTE = timedelta(minutes=1)
 WHERE = st.fixed_dictionaries({"country": st.sampled_from(["France", "Spain", None])})
-HAPPENED = st.lists(st.tuples(st.just("payments"), st.sampled_from(range(0, 1800, 60)), WHERE), max_size=25)
+EVENTS = st.lists(st.tuples(st.just("payments"), st.sampled_from(range(0, 1800, 60)), WHERE), max_size=25)
 
 
-def rows(happened, cuts=()):
-    return machines(VIEW, lambda _, payload: payload["country"] or "unknown", happened, cuts)
+def rows(events, cuts=()):
+    return rows_of(VIEW, lambda _, payload: payload["country"] or "unknown", events, cuts)
 
 
 def asked(found, moment):
@@ -24,15 +25,15 @@ def asked(found, moment):
 
 
 @MANY
-@given(HAPPENED, CUTS)
-def test_counts_are_those_of_the_oracle_wherever_the_machine_was_stopped(happened, cuts):
-    assert bag(rows(happened, cuts)) == bag(oracle.rows(records(happened, "payments")))
+@given(EVENTS, CUTS)
+def test_counts_are_those_of_the_oracle_wherever_micro_batches_end(events, cuts):
+    assert bag(rows(events, cuts)) == bag(oracle.rows(records_of(events, "payments")))
 
 
 @MANY
-@given(HAPPENED)
-def test_no_two_rows_have_one_key(happened):
-    keys = [tuple(row[name] for name in VIEW.key) for row in rows(happened)]
+@given(EVENTS)
+def test_no_two_rows_have_one_key(events):
+    keys = [tuple(row[name] for name in VIEW.key) for row in rows(events)]
     assert len(keys) == len(set(keys))
 
 

@@ -1,4 +1,4 @@
-"""orders_with_customer: the last row of an order does not depend on which table was first."""
+"""orders_with_customer: the last row of an order does not depend on which table is read first."""
 
 from decimal import Decimal
 from random import Random
@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import orders_with_customer as oracle
 from tests.shop.oracles.tokens import token
-from tests.shop.unit.views.machines import at, batch, changed, fed, live, table, without_at
+from tests.shop.unit.views.feed import LiveMachine, bag, batch, route, shuffled
+from tests.support.records import at, change_record, table_records
 
-from lockstep.definition.keyed import advance, in_log_order
-from lockstep.definition.registry import VIEWS
+from shop.views.orders_with_customer import VIEW
 
-VIEW = VIEWS["orders_with_customer"]
 END = at(10_000)
 USERS = st.sampled_from(["u1", "u2", "u3"])
 ORDERS = st.builds(
@@ -42,24 +41,26 @@ def keys(stream, row):
 @given(st.lists(ORDERS, max_size=12), st.lists(CUSTOMERS, max_size=8), st.randoms(use_true_random=False))
 def test_however_changes_interleave_the_rows_are_the_oracles(orders, customers, dice: Random):
     records = {
-        "orders": table("orders", ("order_id",), orders),
-        "users": table("users", ("user_id",), customers),
+        "orders": table_records("orders", ("order_id",), orders),
+        "users": table_records("users", ("user_id",), customers),
     }
-    everything = fed(VIEW, keys, records, token)
-    expected = without_at(oracle.rows(records))
-    assert without_at(batch(VIEW, everything, END)) == expected
-    assert without_at(live(VIEW, everything, END, dice)) == expected
+    routed = route(VIEW, keys, records, token)
+    expected = bag(oracle.rows(records))
+    assert bag(batch(VIEW, routed, END)) == expected
+    assert bag(shuffled(VIEW, routed, END, dice)) == expected
 
 
 def test_orders_users():
     user = {"user_id": "123", "name": "Alice", "age": 30}
     order = {"order_id": "1", "user_id": "123", "country": "UK", "kind": "sale", "ordered_at": at(5).isoformat()}
     records = {
-        "users": [changed("users", 1, 0, None, user), changed("users", 3, 9, user, user | {"name": "Alice Smith"})],
-        "orders": [changed("orders", 2, 5, None, order | {"amount": "100.000"})],
+        "users": [
+            change_record("users", 1, 0, None, user),
+            change_record("users", 3, 9, user, user | {"name": "Alice Smith"}),
+        ],
+        "orders": [change_record("orders", 2, 5, None, order | {"amount": "100.000"})],
     }
-    changes = in_log_order(event for _, event in fed(VIEW, keys, records, str))
-    _, rows = advance(VIEW, None, changes, None)
+    rows = LiveMachine(VIEW).deliver(*route(VIEW, keys, records)["123"])
     emitted = [(row["order_id"], row["name"], row["amount"]) for row in rows]
     assert emitted == [("1", "Alice", Decimal(100)), ("1", "Alice Smith", Decimal(100))]
 
@@ -69,7 +70,10 @@ def test_an_order_that_moves_is_deleted_with_the_customer_who_had_it():
     order |= {"amount": "1.000"}
     records = {
         "users": [],
-        "orders": [changed("orders", 1, 0, None, order), changed("orders", 2, 1, order, order | {"user_id": "b"})],
+        "orders": [
+            change_record("orders", 1, 0, None, order),
+            change_record("orders", 2, 1, order, order | {"user_id": "b"}),
+        ],
     }
-    rows = batch(VIEW, fed(VIEW, keys, records, token), END)
+    rows = batch(VIEW, route(VIEW, keys, records, token), END)
     assert {(row["customer"], row["deleted"]) for row in rows} == {("a", True), ("b", False)}

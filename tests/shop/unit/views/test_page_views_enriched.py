@@ -1,4 +1,4 @@
-"""page_views_enriched: each view has the user as of its time, whenever the changes of the user were seen."""
+"""page_views_enriched: each view has the user as of its time, whenever the changes of the user arrive."""
 
 import itertools
 from random import Random
@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import page_views_enriched as oracle
 from tests.shop.oracles.tokens import token
-from tests.shop.unit.views.machines import at, batch, changed, fed, happened, live, table, without_at
+from tests.shop.unit.views.feed import LiveMachine, bag, batch, route, shuffled
+from tests.support.records import at, change_record, event_record, table_records
 
-from lockstep.definition.keyed import advance
-from lockstep.definition.registry import VIEWS
+from shop.views.page_views_enriched import VIEW
 
-VIEW = VIEWS["page_views_enriched"]
 END = at(10_000)
 USERS = st.sampled_from(["u1", "u2"])
 CUSTOMERS = st.builds(
@@ -35,52 +34,57 @@ def keys(stream, row):
 )
 def test_however_changes_and_views_interleave_the_rows_are_the_oracles(customers, views, dice: Random):
     records = {
-        "users": table("users", ("user_id",), customers),
+        "users": table_records("users", ("user_id",), customers),
         "page_views": [
-            happened("page_views", n, second, delay, user_id=user, page="/")
+            event_record("page_views", n, second, delay, user_id=user, page="/")
             for n, (user, second, delay) in enumerate(views)
         ],
     }
-    everything = fed(VIEW, keys, records, token)
-    expected = without_at(oracle.rows(records))
-    assert without_at(batch(VIEW, everything, END)) == expected
-    assert without_at(live(VIEW, everything, END, dice)) == expected
+    routed = route(VIEW, keys, records, token)
+    expected = bag(oracle.rows(records))
+    assert bag(batch(VIEW, routed, END)) == expected
+    assert bag(shuffled(VIEW, routed, END, dice)) == expected
 
 
 def user(age, second):
     return {"user_id": "123", "name": "Alice", "age": age, "updated_at": at(second).isoformat()}
 
 
-def events(*records):
-    by_stream = {name: [r for r in records if r.stream == name] for name in ("users", "page_views")}
-    return [event for _, event in fed(VIEW, keys, by_stream, str)]
+def routed_of(*records):
+    return route(VIEW, keys, {name: [r for r in records if r.stream == name] for name in ("users", "page_views")})
 
 
 def test_enrichment_as_of():
     """At 10:00 the user is 30, at 10:03 becomes 31; views at 10:00 and 10:05."""
-    first = changed("users", 7, 0, None, user(30, 0))
-    second = changed("users", 9, 180, user(30, 0), user(31, 180))
-    views = [happened("page_views", n, s, user_id="123", page="/") for n, s in enumerate((0, 300))]
-    rows = batch(VIEW, [("123", event) for event in events(first, second, *views)], END)
+    first = change_record("users", 7, 0, None, user(30, 0))
+    second = change_record("users", 9, 180, user(30, 0), user(31, 180))
+    views = [event_record("page_views", n, s, user_id="123", page="/") for n, s in enumerate((0, 300))]
+    rows = batch(VIEW, routed_of(first, second, *views), END)
     assert [(row["age"], row["version"], row["valid_from"]) for row in rows] == [(30, 7, at(0)), (31, 9, at(180))]
 
 
 def test_a_change_that_arrives_late_corrects_the_rows_of_its_time_and_no_others():
-    first, late = changed("users", 7, 0, None, user(30, 0)), changed("users", 9, 999, user(30, 0), user(31, 180))
-    views = [happened("page_views", n, s, user_id="123", page="/") for n, s in enumerate((0, 300))]
-    state, rows = advance(VIEW, None, sorted(events(first, *views)), at(900))
-    assert [row["age"] for row in rows] == [30, 30]
-    _, corrected = advance(VIEW, state, events(late), None)
+    first, late = (
+        change_record("users", 7, 0, None, user(30, 0)),
+        change_record("users", 9, 999, user(30, 0), user(31, 180)),
+    )
+    views = [event_record("page_views", n, s, user_id="123", page="/") for n, s in enumerate((0, 300))]
+    machine = LiveMachine(VIEW)
+    machine.deliver(*routed_of(first, *views)["123"])
+    assert [row["age"] for row in machine.pass_to(at(900))] == [30, 30]
+    corrected = machine.deliver(*routed_of(late)["123"])
     assert [(row["event_time"], row["age"], row["version"]) for row in corrected] == [(at(300), 31, 9)]
 
 
 def test_keyed_partitions():
-    """user_id % 3 over three partitions: one user, one partition, in order, in whichever order the partitions are read."""
-    sent = [happened("page_views", n, n, user_id=str(n * 7 % 9), page=f"/{n}") for n in range(40)]
-    partitions = [[r for r in sent if int(r.value["user_id"]) % 3 == number] for number in range(3)]
-    of_user = {user: [r.value["page"] for r in sent if r.value["user_id"] == user] for user in map(str, range(9))}
+    """user_id % 3 over three partitions: a user's views stay in order, in whichever order the partitions are read."""
+    views = [event_record("page_views", n, n, user_id=str(n * 7 % 9), page=f"/{n}") for n in range(40)]
+    partitions = [[r for r in views if int(r.value["user_id"]) % 3 == number] for number in range(3)]
+    of_user = {user: [r.value["page"] for r in views if r.value["user_id"] == user] for user in map(str, range(9))}
     for order in itertools.permutations(partitions):
-        rows = batch(VIEW, fed(VIEW, keys, {"users": [], "page_views": [r for part in order for r in part]}, str), END)
+        rows = batch(
+            VIEW, route(VIEW, keys, {"users": [], "page_views": [r for part in order for r in part]}, str), END
+        )
         assert {user: [r["page"] for r in rows if r["user_id"] == user] for user in of_user} == of_user
-    whose = [{r.value["user_id"] for r in partition} for partition in partitions]
-    assert sum(map(len, whose)) == len(set.union(*whose)) == 9
+    users = [{r.value["user_id"] for r in partition} for partition in partitions]
+    assert sum(map(len, users)) == len(set.union(*users)) == 9

@@ -1,4 +1,4 @@
-"""price_changes_followed: a customer is told of what they followed when the price changed."""
+"""price_changes_followed: a price change is a row for each customer who followed the product at that time."""
 
 from decimal import Decimal
 from random import Random
@@ -6,12 +6,11 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import price_changes_followed as oracle
-from tests.shop.unit.views.machines import at, batch, changed, fed, happened, live, table, without_at
+from tests.shop.unit.views.feed import LiveMachine, bag, batch, route, shuffled
+from tests.support.records import at, change_record, event_record, table_records
 
-from lockstep.definition.keyed import advance
-from lockstep.definition.registry import VIEWS
+from shop.views.price_changes_followed import VIEW
 
-VIEW = VIEWS["price_changes_followed"]
 END = at(10_000)
 PRODUCTS = st.sampled_from(["P1", "P2"])
 
@@ -21,7 +20,7 @@ def product(name, price, second):
 
 
 def follow(number, user, name, follows, second, delay=0.5):
-    return happened("follows", number, second, delay, user_id=user, product_id=name, follows=follows)
+    return event_record("follows", number, second, delay, user_id=user, product_id=name, follows=follows)
 
 
 def keys(stream, row):
@@ -37,22 +36,22 @@ def keys(stream, row):
 )
 def test_however_changes_and_follows_interleave_the_rows_are_the_oracles(products, follows, dice: Random):
     records = {
-        "products": table("products", ("product_id",), products),
+        "products": table_records("products", ("product_id",), products),
         "follows": [follow(n, *one) for n, one in enumerate(follows)],
     }
-    everything = fed(VIEW, keys, records, str)
-    expected = without_at(oracle.rows(records))
-    assert without_at(batch(VIEW, everything, END)) == expected
-    assert without_at(live(VIEW, everything, END, dice)) == expected
+    routed = route(VIEW, keys, records)
+    expected = bag(oracle.rows(records))
+    assert bag(batch(VIEW, routed, END)) == expected
+    assert bag(shuffled(VIEW, routed, END, dice)) == expected
 
 
 def test_follow_then_unfollow():
     cheap, dear, cheaper = (product("P1", price, second) for price, second in ((5, 0), (6, 30), (4, 60)))
     records = {
         "products": [
-            changed("products", 1, 0, None, cheap),
-            changed("products", 2, 30, cheap, dear),
-            changed("products", 3, 60, dear, cheaper),
+            change_record("products", 1, 0, None, cheap),
+            change_record("products", 2, 30, cheap, dear),
+            change_record("products", 3, 60, dear, cheaper),
         ],
         "follows": [
             follow(1, "anna", "P1", True, 10),
@@ -60,20 +59,21 @@ def test_follow_then_unfollow():
             follow(3, "ben", "P1", True, 50),
         ],
     }
-    rows = batch(VIEW, fed(VIEW, keys, records, str), END)
+    rows = batch(VIEW, route(VIEW, keys, records), END)
     assert [(row["user_id"], row["old_price"], row["new_price"], row["version"]) for row in rows] == [
         ("anna", Decimal(5), Decimal(6), 2),
         ("ben", Decimal(6), Decimal(4), 3),
     ]
 
 
-def test_a_price_that_is_known_late_reaches_those_who_followed_then():
+def test_a_price_that_arrives_late_reaches_the_customers_who_followed_then():
     cheap, dear = product("P1", 5, 0), product("P1", 6, 30)
     follows = [follow(1, "anna", "P1", True, 10), follow(2, "anna", "P1", False, 40)]
-    records = {"products": [changed("products", 1, 0, None, cheap), changed("products", 2, 99, cheap, dear)]}
-    everything = [event for _, event in fed(VIEW, keys, records | {"follows": follows}, str)]
-    first, late = [e for e in everything if e.is_change]
-    state, rows = advance(VIEW, None, [first, *(e for e in everything if not e.is_change)], at(90))
-    assert rows == []
-    _, rows = advance(VIEW, state, [late], None)
-    assert [row["user_id"] for row in rows] == ["anna"]
+    records = {
+        "products": [change_record("products", 1, 0, None, cheap), change_record("products", 2, 99, cheap, dear)]
+    }
+    machine, routed = LiveMachine(VIEW), route(VIEW, keys, records | {"follows": follows})["P1"]
+    first, late = (row for row in routed if row["_position"])
+    assert machine.deliver(first, *(row for row in routed if not row["_position"])) == []
+    assert machine.pass_to(at(110)) == []
+    assert [row["user_id"] for row in machine.deliver(late)] == ["anna"]

@@ -1,17 +1,17 @@
-"""product_stock and low_stock_alerts: told from the shop's own times, in whatever order its tables are read."""
+"""product_stock and low_stock_alerts follow from the shop's own times, in whatever order its tables are read."""
 
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import low_stock_alerts, product_stock
-from tests.shop.unit.views.machines import at, batch, changed, fed, live, table, without_at
+from tests.shop.unit.views.feed import LiveMachine, bag, batch, route, shuffled
+from tests.support.records import at, change_record, table_records
 
-from lockstep.definition.keyed import advance, in_log_order
-from lockstep.definition.registry import VIEWS
+from shop.views.low_stock_alerts import VIEW as ALERTS
+from shop.views.product_stock import VIEW as STOCK
 
 END = at(10_000)
-STOCK, ALERTS = VIEWS["product_stock"], VIEWS["low_stock_alerts"]
 PRODUCTS = st.sampled_from(["P1", "P2"])
 
 
@@ -41,54 +41,55 @@ def keys(stream, row):
 @given(st.lists(COUNTS, max_size=6), st.lists(LINES, max_size=14), st.randoms(use_true_random=False))
 def test_however_changes_interleave_the_rows_are_the_oracles(counts, lines, dice: Random):
     records = {
-        "inventory": table("inventory", ("product_id",), counts),
-        "order_lines": table("order_lines", ("order_id", "line_no"), lines),
+        "inventory": table_records("inventory", ("product_id",), counts),
+        "order_lines": table_records("order_lines", ("order_id", "line_no"), lines),
     }
     for view, oracle in ((STOCK, product_stock), (ALERTS, low_stock_alerts)):
-        everything = fed(view, keys, records, str)
-        expected = without_at(oracle.rows(records))
-        assert without_at(batch(view, everything, END)) == expected
-        assert without_at(live(view, everything, END, dice)) == expected
+        routed = route(view, keys, records)
+        expected = bag(oracle.rows(records))
+        assert bag(batch(view, routed, END)) == expected
+        assert bag(shuffled(view, routed, END, dice)) == expected
 
 
 def rows(view, *records):
+    """What the live layer emits for a product, change by change."""
     by_stream = {name: [r for r in records if r.stream == name] for name in ("inventory", "order_lines")}
-    changes = in_log_order(event for _, event in fed(view, keys, by_stream, str))
-    return advance(view, None, changes, None)[1]
+    changes = sorted(route(view, keys, by_stream)["P1"], key=lambda row: row["_position"])
+    return LiveMachine(view).deliver(*changes)
 
 
 def test_order_stock():
-    """An order is placed, and delivered again: by the log, and as another read of the same row."""
+    """An order is placed, and arrives again: the same change, and a later change that writes the same row."""
     placed = line("A", "P1", 3, 5)
-    order = changed("order_lines", 2, 5, None, placed)
-    again = changed("order_lines", 9, 6, None, placed)
-    found = rows(STOCK, changed("inventory", 1, 0, None, count("P1", 10, 0)), order, order, again)
-    assert [row["stock"] for row in found] == [10, 7, 7]
+    order = change_record("order_lines", 2, 5, None, placed)
+    again = change_record("order_lines", 9, 6, None, placed)
+    emitted = rows(STOCK, change_record("inventory", 1, 0, None, count("P1", 10, 0)), order, order, again)
+    assert [row["stock"] for row in emitted] == [10, 7, 7]
 
 
 def test_what_was_ordered_before_the_count_is_in_the_count():
-    lines = [changed("order_lines", n, s, None, line(str(n), "P1", 3, s)) for n, s in ((1, 4), (2, 5), (3, 6))]
-    assert rows(STOCK, *lines, changed("inventory", 4, 9, None, count("P1", 10, 5)))[-1]["stock"] == 4
+    lines = [change_record("order_lines", n, s, None, line(str(n), "P1", 3, s)) for n, s in ((1, 4), (2, 5), (3, 6))]
+    assert rows(STOCK, *lines, change_record("inventory", 4, 9, None, count("P1", 10, 5)))[-1]["stock"] == 4
 
 
 def test_an_alert_begins_below_the_threshold_and_ends_with_the_next_full_count():
     first, full = count("P1", 25, 0), count("P1", 100, 60)
-    found = rows(
+    emitted = rows(
         ALERTS,
-        changed("inventory", 1, 0, None, first),
-        changed("order_lines", 2, 5, None, line("A", "P1", 5, 5)),
-        changed("order_lines", 3, 10, None, line("B", "P1", 1, 10)),
-        changed("order_lines", 4, 20, None, line("C", "P1", 9, 20)),
-        changed("inventory", 5, 60, first, full),
+        change_record("inventory", 1, 0, None, first),
+        change_record("order_lines", 2, 5, None, line("A", "P1", 5, 5)),
+        change_record("order_lines", 3, 10, None, line("B", "P1", 1, 10)),
+        change_record("order_lines", 4, 20, None, line("C", "P1", 9, 20)),
+        change_record("inventory", 5, 60, first, full),
     )
-    assert [(row["low"], row["stock"]) for row in found] == [
+    assert [(row["low"], row["stock"]) for row in emitted] == [
         (False, 25),
         (False, 20),
         (True, 19),
         (True, 10),
         (False, 100),
     ]
-    assert {k: found[-1][k] for k in ("alerts", "since", "lowest", "recovered_at")} == {
+    assert {k: emitted[-1][k] for k in ("alerts", "since", "lowest", "recovered_at")} == {
         "alerts": 1,
         "since": at(10),
         "lowest": 10,

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import recently_viewed as oracle
-from tests.shop.unit.views.happened import CUTS, MANY, bag, machines, records
+from tests.shop.unit.views.events import CUTS, MANY, records_of, rows_of
+from tests.shop.unit.views.feed import bag
 
 from shop.views.recently_viewed import VIEW
 
@@ -11,7 +12,7 @@ DAY = 86_400
 PAGES = st.sampled_from(["/", "/cart", "/product/", *(f"/product/P{n}" for n in range(12))])
 VIEWED = st.fixed_dictionaries({"user_id": st.sampled_from(["u1", "u2"]), "page": PAGES})
 SECONDS = st.one_of(st.sampled_from(range(0, 1200, 100)), st.sampled_from(range(0, 50 * DAY, 5 * DAY)))
-HAPPENED = st.lists(st.tuples(st.just("page_views"), SECONDS, VIEWED), max_size=30)
+EVENTS = st.lists(st.tuples(st.just("page_views"), SECONDS, VIEWED), max_size=30)
 
 
 def wanted(_, payload):
@@ -19,8 +20,8 @@ def wanted(_, payload):
     return payload["user_id"] if page.startswith("/product/") and page != "/product/" else None
 
 
-def rows(happened, cuts=()):
-    return machines(VIEW, wanted, happened, cuts)
+def rows(events, cuts=()):
+    return rows_of(VIEW, wanted, events, cuts)
 
 
 def lists(*products):
@@ -29,9 +30,9 @@ def lists(*products):
 
 
 @MANY
-@given(HAPPENED, CUTS)
-def test_lists_are_those_of_the_oracle_wherever_the_machine_was_stopped(happened, cuts):
-    assert bag(rows(happened, cuts)) == bag(oracle.rows(records(happened, "page_views")))
+@given(EVENTS, CUTS)
+def test_lists_are_those_of_the_oracle_wherever_micro_batches_end(events, cuts):
+    assert bag(rows(events, cuts)) == bag(oracle.rows(records_of(events, "page_views")))
 
 
 def test_a_product_looked_at_again_moves_to_the_front():

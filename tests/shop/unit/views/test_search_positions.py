@@ -2,20 +2,21 @@
 
 from hypothesis import given
 from tests.shop.oracles import search_positions as oracle
-from tests.shop.unit.views.happened import CUTS, MANY, bag, machines, records
-from tests.shop.unit.views.test_search_click_through import HAPPENED, STREAMS
+from tests.shop.unit.views.events import CUTS, MANY, records_of, rows_of
+from tests.shop.unit.views.feed import bag
+from tests.shop.unit.views.test_search_click_through import EVENTS, STREAMS
 
 from shop.views.search_positions import VIEW
 
 
-def rows(happened, cuts=()):
-    return machines(VIEW, lambda _, payload: payload["query"], happened, cuts)
+def rows(events, cuts=()):
+    return rows_of(VIEW, lambda _, payload: payload["query"], events, cuts)
 
 
 @MANY
-@given(HAPPENED, CUTS)
-def test_rates_are_those_of_the_oracle_wherever_the_machine_was_stopped(happened, cuts):
-    assert bag(rows(happened, cuts)) == bag(oracle.rows(records(happened, *STREAMS)))
+@given(EVENTS, CUTS)
+def test_rates_are_those_of_the_oracle_wherever_micro_batches_end(events, cuts):
+    assert bag(rows(events, cuts)) == bag(oracle.rows(records_of(events, *STREAMS)))
 
 
 def test_a_search_counts_once_for_each_position_that_was_clicked_and_once_for_any():

@@ -3,24 +3,26 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import user_sessions as oracle
-from tests.shop.unit.views.happened import CUTS, MANY, at, bag, machines, records
+from tests.shop.unit.views.events import CUTS, MANY, records_of, rows_of
+from tests.shop.unit.views.feed import bag
+from tests.support.records import at
 
 from shop.views.user_sessions import VIEW
 
 USERS = st.fixed_dictionaries({"user_id": st.sampled_from(["u1", "u2"])})
 STREAMS = st.sampled_from(["page_views", "page_views", "payments"])
-HAPPENED = st.lists(st.tuples(STREAMS, st.sampled_from(range(0, 7200, 150)), USERS), max_size=25)
+EVENTS = st.lists(st.tuples(STREAMS, st.sampled_from(range(0, 7200, 150)), USERS), max_size=25)
 ONE = {"user_id": "u1"}
 
 
-def rows(happened, cuts=()):
-    return machines(VIEW, lambda _, payload: payload["user_id"], happened, cuts)
+def rows(events, cuts=()):
+    return rows_of(VIEW, lambda _, payload: payload["user_id"], events, cuts)
 
 
 @MANY
-@given(HAPPENED, CUTS)
-def test_sessions_are_those_of_the_oracle_wherever_the_machine_was_stopped(happened, cuts):
-    assert bag(rows(happened, cuts)) == bag(oracle.rows(records(happened, "page_views", "payments")))
+@given(EVENTS, CUTS)
+def test_sessions_are_those_of_the_oracle_wherever_micro_batches_end(events, cuts):
+    assert bag(rows(events, cuts)) == bag(oracle.rows(records_of(events, "page_views", "payments")))
 
 
 def test_session_10min():
@@ -37,5 +39,5 @@ def test_a_gap_of_exactly_ten_minutes_begins_a_new_session_and_a_second_less_doe
 
 
 def test_a_payment_converts_its_session_alone():
-    happened = [("page_views", 0, ONE), ("payments", 60, ONE), ("page_views", 1000, ONE)]
-    assert [(r["converted"], r["duration_ms"]) for r in rows(happened)] == [(True, 60_000), (False, 0)]
+    events = [("page_views", 0, ONE), ("payments", 60, ONE), ("page_views", 1000, ONE)]
+    assert [(r["converted"], r["duration_ms"]) for r in rows(events)] == [(True, 60_000), (False, 0)]

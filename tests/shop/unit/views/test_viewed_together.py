@@ -3,18 +3,19 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import viewed_together as oracle
-from tests.shop.unit.views.happened import CUTS, MANY, bag, machines, records
+from tests.shop.unit.views.events import CUTS, MANY, records_of, rows_of
+from tests.shop.unit.views.feed import bag
 from tests.shop.unit.views.test_recently_viewed import wanted
 
 from shop.views.viewed_together import VIEW
 
 PAGES = st.sampled_from(["/", *(f"/product/P{n}" for n in range(5))])
 VIEWED = st.fixed_dictionaries({"user_id": st.sampled_from(["u1", "u2"]), "page": PAGES})
-HAPPENED = st.lists(st.tuples(st.just("page_views"), st.sampled_from(range(0, 9000, 600)), VIEWED), max_size=25)
+EVENTS = st.lists(st.tuples(st.just("page_views"), st.sampled_from(range(0, 9000, 600)), VIEWED), max_size=25)
 
 
-def rows(happened, cuts=()):
-    return machines(VIEW, wanted, happened, cuts)
+def rows(events, cuts=()):
+    return rows_of(VIEW, wanted, events, cuts)
 
 
 def viewed(second, product):
@@ -22,9 +23,9 @@ def viewed(second, product):
 
 
 @MANY
-@given(HAPPENED, CUTS)
-def test_pairs_are_those_of_the_oracle_wherever_the_machine_was_stopped(happened, cuts):
-    assert bag(rows(happened, cuts)) == bag(oracle.rows(records(happened, "page_views")))
+@given(EVENTS, CUTS)
+def test_pairs_are_those_of_the_oracle_wherever_micro_batches_end(events, cuts):
+    assert bag(rows(events, cuts)) == bag(oracle.rows(records_of(events, "page_views")))
 
 
 def test_a_pair_is_told_once_a_visit():

@@ -1,0 +1,244 @@
+"""Runs a keyed view on records as both layers do, without Spark: for hundreds of cases.
+
+The view's functions, ``advance`` and the live layer's ``Machine`` are the product's own. What Spark does before them is modelled
+here: which rows count, and to which keys they go. The tests in tests/shop/integration/views run all of it through Spark.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+from tests.shop.oracles.record import Record
+from tests.support.records import START, at
+
+from lockstep.contracts import CONTRACTS
+from lockstep.definition import Input, Keyed
+from lockstep.definition.events import event
+from lockstep.definition.keyed import advance, final, in_log_order
+from lockstep.live.machine import Machine
+
+# The keys of a row, as the view's SQL gives them.
+Keys = Callable[[str, Mapping[str, Any]], Iterable[str]]
+# A row with the columns of lockstep.definition.events.COLUMNS, and `_arrival`.
+Routed = dict[str, Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def route(
+    view: Keyed, keys: Keys, records: Mapping[str, list[Record]], token: Callable[[Any], Any] = str
+) -> dict[str, list[Routed]]:
+    """By key, the rows that reach the view's machine; ``token`` replaces personal values."""
+    by_key: dict[str, list[Routed]] = defaultdict(list)
+    for one in view.inputs:
+        routed = _changes(one, keys, records[one.stream], token) if one.is_table else _events(view, one, keys, records)
+        for key, row in routed:
+            by_key[key].append(row)
+    return by_key
+
+
+def _events(view: Keyed, one: Input, keys: Keys, records: Mapping[str, list[Record]]) -> Iterator[tuple[str, Routed]]:
+    for record in records[one.stream]:
+        assert record.value is not None
+        time = datetime.fromisoformat(record.value["event_time"])
+        if record.arrival - time <= view.limit:
+            row = _row(one, time, _data(one, record.value), record.arrival)
+            row |= {"_id": record.value["event_id"], "_position": None}
+            for key in keys(one.stream, record.value):
+                yield key, row
+
+
+def _changes(
+    one: Input, keys: Keys, records: list[Record], token: Callable[[Any], Any]
+) -> Iterator[tuple[str, Routed]]:
+    contract = CONTRACTS[one.stream]
+    for record in records:
+        assert record.value is not None
+        before, after, source = record.value["before"], record.value["after"], record.value["source"]
+        image = after or before
+        identity = "/".join(str(image[name]) for name in contract.unique_id)
+        time = _EPOCH + timedelta(milliseconds=source["ts_ms"])
+        personal = {name: image.get(name) and token(image[name]) for name in contract.pii}
+        new_keys = [*keys(one.stream, image)]
+        images = [(new_keys, image | personal, after is None)]
+        if before and after:
+            # At the keys that an update took the row from it is a delete. Silver does not keep old personal values.
+            old_keys = [key for key in keys(one.stream, before) if key not in new_keys]
+            images.append((old_keys, before | dict.fromkeys(contract.pii), True))
+        for targets, values, deleted in images:
+            row = _row(one, time, _data(one, values | {"_lsn": source["lsn"]}, _deleted=deleted), record.arrival)
+            row |= {"_id": identity, "_position": f"{source['lsn']:020}/{source['lsn']:020}"}
+            for key in targets:
+                yield key, row
+
+
+def _row(one: Input, time: datetime, data: str, arrival: datetime) -> Routed:
+    micros = (time - _EPOCH) // timedelta(microseconds=1)
+    return {"_time": micros, "_stream": one.stream, "_data": data, "_arrival": arrival}
+
+
+def _data(one: Input, values: Mapping[str, Any], **more: Any) -> str:
+    """The columns as Spark's ``to_json`` writes them: decimals as numbers, timestamps with microseconds and in UTC."""
+    types = CONTRACTS[one.stream].columns
+    texts = {name: _json(values.get(name), types.get(name, "")) for name in one.columns}
+    texts |= {name: json.dumps(value) for name, value in more.items()}
+    return "{" + ", ".join(f'"{name}": {text}' for name, text in texts.items()) + "}"
+
+
+def _json(value: Any, type_: str) -> str:
+    if value is not None and type_.startswith("DECIMAL"):
+        return str(value)
+    if value is not None and type_ == "TIMESTAMP":
+        instant = datetime.fromisoformat(value).astimezone(UTC)
+        return json.dumps(instant.isoformat(timespec="microseconds").replace("+00:00", "Z"))
+    return json.dumps(value)
+
+
+def batch(view: Keyed, by_key: Mapping[str, list[Routed]], until: datetime) -> list[dict[str, Any]]:
+    """The rows of the batch layer: for each key all changes in the order of the log, then all events."""
+    result = []
+    for rows in by_key.values():
+        # Silver has each change and each event once.
+        events = [event(row) for row in {(row["_stream"], row["_id"], row["_position"]): row for row in rows}.values()]
+        _, emitted = advance(view, None, [*in_log_order(events), *sorted(e for e in events if not e.is_change)], until)
+        result += [{"at": row["at"]} | {name: row.get(name) for name in view.columns} for row in final(view, emitted)]
+    return result
+
+
+def live(
+    view: Keyed, by_key: Mapping[str, list[Routed]], until: datetime, cuts: Iterable[float], dice: Random | None = None
+) -> list[dict[str, Any]]:
+    """The rows of the live layer, which takes the records in micro-batches that end at the cuts (seconds) and at ``until``.
+
+    With dice, changes come at any moment, in any order but that of one row, and some come twice.
+    """
+    result = []
+    for rows in by_key.values():
+        machine, emitted = LiveMachine(view), []
+        queues: dict[Any, list[Routed]] = defaultdict(list)
+        for row in rows:
+            if row["_position"]:
+                queues[row["_stream"], row["_id"]].append(row)
+        low = datetime.min.replace(tzinfo=UTC)
+        for high in [*map(at, sorted(cuts)), until]:
+            events = [row for row in rows if not row["_position"] and low <= row["_arrival"] < high]
+            deliveries = [[change] for change in _some(queues, dice if high < until else None)]
+            deliveries.insert(dice.randint(0, len(deliveries)) if dice else len(deliveries), events)
+            for delivered in deliveries:
+                emitted += machine.deliver(*delivered)
+                if dice and dice.random() < 0.1:
+                    emitted += machine.deliver(*(row for row in delivered if row["_position"]))
+            emitted += machine.pass_to(high)
+            low = high
+        result += final(view, emitted)
+    return result
+
+
+def shuffled(view: Keyed, by_key: Mapping[str, list[Routed]], until: datetime, dice: Random) -> list[dict[str, Any]]:
+    """The rows of the live layer, with changes that come in a random order and micro-batches that end at random."""
+    arrivals = [(row["_arrival"] - START).total_seconds() for rows in by_key.values() for row in rows] or [0.0]
+    cuts = [dice.uniform(min(arrivals) - 1, max(arrivals) + 30) for _ in range(4)]
+    return live(view, by_key, until, cuts, dice)
+
+
+def _some(queues: Mapping[Any, list[Routed]], dice: Random | None) -> list[Routed]:
+    """Changes from the heads of the queues, in any order; without dice, all that are left."""
+    taken = []
+    while any(queues.values()) and (dice is None or dice.random() < 0.7):
+        queue = (dice or Random(0)).choice([queue for queue in queues.values() if queue])
+        taken.append(queue.pop(0))
+    return taken
+
+
+class LiveMachine:
+    """The live layer's ``Machine`` of one key, with its state store, its timers and its watermark in memory."""
+
+    def __init__(self, view: Keyed) -> None:
+        self._timers: set[int] = set()
+        self._watermark = 0
+        self._machine = Machine(view)
+        self._machine.init(self)  # type: ignore[arg-type]
+
+    def deliver(self, *rows: Routed) -> list[dict[str, Any]]:
+        """The rows that the machine emits when these arrive in one micro-batch."""
+        return self._plain(self._machine.handleInputRows("key", iter(rows), self)) if rows else []  # type: ignore[arg-type]
+
+    def pass_to(self, instant: datetime) -> list[dict[str, Any]]:
+        """The rows that the machine emits when the watermark passes to the instant."""
+        self._watermark = round(instant.timestamp() * 1000)
+        emitted = []
+        while expired := {timer for timer in self._timers if timer < self._watermark}:
+            self._timers -= expired
+            for _ in expired:
+                emitted += self._plain(self._machine.handleExpiredTimer("key", self, None))  # type: ignore[arg-type]
+        return emitted
+
+    @staticmethod
+    def _plain(rows: Iterable[Any]) -> list[dict[str, Any]]:
+        return [{name: value for name, value in row.asDict().items() if name != "_revision"} for row in rows]
+
+    def getListState(self, _name: str, _schema: str) -> "_List":
+        """As of ``StatefulProcessorHandle``."""
+        return _List()
+
+    def getValueState(self, _name: str, _schema: str) -> "_Value":
+        """As of ``StatefulProcessorHandle``."""
+        return _Value()
+
+    def registerTimer(self, milliseconds: int) -> None:
+        """As of ``StatefulProcessorHandle``."""
+        self._timers.add(milliseconds)
+
+    def getCurrentWatermarkInMs(self) -> int:
+        """As of ``TimerValues``."""
+        return self._watermark
+
+
+class _List:
+    """As Spark's ``ListState``."""
+
+    def __init__(self) -> None:
+        self._values: list[tuple[str]] = []
+
+    def exists(self) -> bool:
+        return bool(self._values)
+
+    def get(self) -> Iterator[tuple[str]]:
+        return iter(self._values)
+
+    def put(self, values: list[tuple[str]]) -> None:
+        self._values = [*values]
+
+    def appendList(self, values: list[tuple[str]]) -> None:
+        self._values += values
+
+    def clear(self) -> None:
+        self._values = []
+
+
+class _Value:
+    """As Spark's ``ValueState``."""
+
+    def __init__(self) -> None:
+        self._value: tuple[str] | None = None
+
+    def get(self) -> tuple[str] | None:
+        return self._value
+
+    def update(self, value: tuple[str]) -> None:
+        self._value = value
+
+    def clear(self) -> None:
+        self._value = None
+
+
+def bag(rows: Iterable[Mapping[str, Any]], without: str = "at") -> Counter[str]:
+    """The rows as a bag that ignores their order, their column ``at`` and the spelling of decimals."""
+    return Counter(str(sorted((name, _plain(value)) for name, value in row.items() if name != without)) for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    return format(value.normalize(), "f") if isinstance(value, Decimal) else value
