@@ -163,12 +163,21 @@ def replay_diff(replay: str, run_id: str) -> str:
 
 
 def replay_approve(replay: str, run_id: str, by: str) -> None:
-    """Approve the replay as a person, or as its rule (``by`` is "rule")."""
+    """Approve the replay as a person."""
     from lockstep.replay.run import approve
 
     settings = configuration.load()
     with connect(settings, "replay") as spark:
         approve(spark, settings, replay, run_id, by)
+
+
+def replay_approve_by_rule(replay: str, run_id: str) -> None:
+    """Approve the replay if the rule of its request allows the diff."""
+    from lockstep.replay.run import approve_by_rule
+
+    settings = configuration.load()
+    with connect(settings, "replay") as spark:
+        approve_by_rule(spark, settings, replay, run_id)
 
 
 def replay_promote(replay: str, run_id: str) -> dict[str, int]:
