@@ -76,7 +76,7 @@ def replay():
     def by_rule(replay_id: str, run_id: str) -> None:
         from lockstep import tasks
 
-        refusing(tasks.replay_approve, replay_id, run_id, "rule")
+        refusing(tasks.replay_approve_by_rule, replay_id, run_id)
 
     @task.branch
     def answer(replay_id: str, answered: Mapping[str, Any], run_id: str) -> str:

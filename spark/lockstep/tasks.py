@@ -140,9 +140,15 @@ def replay_diff(replay: str, run_id: str) -> str:
 
 
 def replay_approve(replay: str, run_id: str, by: str) -> None:
-    """Approve the replay. ``by`` is a person's name, or "rule" for the rule of its request."""
+    """Approve the replay as a person."""
     with replaying() as (spark, settings):
         replays.approve(spark, settings, replay, run_id, by)
+
+
+def replay_approve_by_rule(replay: str, run_id: str) -> None:
+    """Approve the replay if the rule of its request allows the diff."""
+    with replaying() as (spark, settings):
+        replays.approve_by_rule(spark, settings, replay, run_id)
 
 
 def replay_promote(replay: str, run_id: str) -> dict[str, int]:

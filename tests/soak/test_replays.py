@@ -100,7 +100,7 @@ def _redo(spark, settings, request):
     run.open_replay(spark, settings, request, "soak", "soak", name)
     run.compute(spark, settings, name, "soak")
     run.compare(spark, settings, name, "soak")
-    run.approve(spark, settings, name, "soak", run.RULE)
+    run.approve_by_rule(spark, settings, name, "soak")
     run.promote(spark, settings, name, "soak")
     return find(settings, name)
 

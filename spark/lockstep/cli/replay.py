@@ -84,7 +84,7 @@ def run_(what: FileOrId, by: By) -> None:
         if not replay.is_open:
             console.print(f"It is {replay.state}.")
         elif replay.request.approve == "by_rule":
-            run.approve(spark, settings, replay.id, RUN_ID, run.RULE)
+            run.approve_by_rule(spark, settings, replay.id, RUN_ID)
             _print_versions("Promoted", run.promote(spark, settings, replay.id, RUN_ID).versions)
         else:
             console.print(f"It waits for you: `lockstep replay promote {replay.id}`, or discard it.")

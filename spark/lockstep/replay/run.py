@@ -5,6 +5,7 @@ Every function here is one stage, and takes a lease on the replay. The stages an
 
 import hashlib
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lockstep.control import intervals
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-# Who approves in the place of a person.
+# What the record names where no person has approved.
 RULE = "rule"
 
 
@@ -115,19 +116,37 @@ def compare(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
 
 
 def approve(spark: "SparkSession", settings: "Settings", replay: str, run_id: str, by: str) -> None:
-    """Approve the promotion, as the person ``by``, or as the request's rule (``by`` is :data:`RULE`).
+    """Approve the promotion as the person ``by``.
 
     Raises:
-        ReplayRefused: the rule does not hold, or the diff is missing.
+        ReplayRefused: there is no diff yet, or the replay has ended.
     """
+    _approve(spark, settings, replay, run_id, by, lambda _request, _compared: None)
+
+
+def approve_by_rule(spark: "SparkSession", settings: "Settings", replay: str, run_id: str) -> None:
+    """Approve the promotion if the rule of the request allows the diff.
+
+    Raises:
+        ReplayRefused: the rule does not hold, there is no diff yet, or the replay has ended.
+    """
+    _approve(spark, settings, replay, run_id, RULE, checks.check_rule)
+
+
+def _approve(
+    spark: "SparkSession",
+    settings: "Settings",
+    replay: str,
+    run_id: str,
+    by: str,
+    check: Callable[[Request, Compared], None],
+) -> None:
     with lease(settings, f"replay.{replay}", run_id):
         opened = find(settings, replay)
         checks.check_open(opened)
         if opened.has(Stage.APPROVED, after=Stage.COMPARED):
             return
-        compared = checks.require_diff(opened)
-        if by == RULE:
-            checks.check_rule(opened.request, compared)
+        check(opened.request, checks.require_diff(opened))
         record.write(spark, settings, opened, Approved(by=by), run_id)
 
 

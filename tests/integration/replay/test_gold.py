@@ -149,7 +149,7 @@ def test_neither_a_rule_that_does_not_hold_nor_a_dry_run_changes_anything(
     VIEWS[view.name] = replace(view, transform=without_front_page)
     replay = redone(asked(approve="by_rule", max_changed_percent=50), until="compared")
     with pytest.raises(ReplayRefused, match="4 of 4 windows would change"):
-        run.approve(spark, settings, replay.id, "run", "rule")
+        run.approve_by_rule(spark, settings, replay.id, "run")
     with pytest.raises(ReplayRefused, match="not approved"):
         run.promote(spark, settings, replay.id, "run")
     run.discard(spark, settings, replay.id, "run", "tester")

@@ -7,7 +7,7 @@ import pytest
 from tests.support.commits import write_commit
 from typer.testing import CliRunner
 
-from lockstep.cli.replay import app
+from lockstep.cli.replay import app, console
 from lockstep.errors import LockstepError
 from lockstep.replay.parse import load
 from lockstep.replay.plan import Plan
@@ -53,13 +53,15 @@ def test_offsets_are_given_as_json():
 
 
 @pytest.mark.parametrize("command", [["show"], ["show", "abcd1234"]])
-def test_a_reason_is_shown_as_it_was_written(tmp_path: Path, command):
+def test_a_reason_is_shown_as_it_was_written(tmp_path: Path, monkeypatch, command):
+    # The list has room for the reason in a wide terminal only.
+    monkeypatch.setattr(console, "width", 200)
     request = Request.model_validate({"reason": "[red]R&D's[/red] {{ x }}\x1b[2J", "from": START, "to": END})
     record = {"seq": 1, "replay": "abcd1234", "stage": "planned", "by": "[b]me[/b]", "request": request.as_dict()}
     plan = Plan(layers=("gold",), parts=(), targets=())
     settings = Settings(home=tmp_path, lake=str(tmp_path / "lake"))
     write_commit(settings, TABLE, 1, record | {"detail": plan.model_dump(mode="json")})
-    text = CliRunner().invoke(app, command, env={"COLUMNS": "200"}).output
+    text = CliRunner().invoke(app, command).output
     assert r"[red]R&D's[/red] {{ x }}\x1b[2J" in text
     assert "\x1b" not in text
 
