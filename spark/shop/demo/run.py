@@ -1,4 +1,4 @@
-"""The demo's steps, in order: start, unpause, play, wait for the facts, and ask for the past days meanwhile."""
+"""The demo: start the stack, play the shop, unpause the DAGs, start the backfill of past days, and wait for the facts."""
 
 import time
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class Demo:
         self.console = console
         self.days = days
         self._began = time.monotonic()
-        self._told: dict[str, str] = {}
+        self._printed: dict[str, str] = {}
         self._asked = False
 
     def run(self) -> Status:
@@ -55,7 +55,7 @@ class Demo:
 
         Raises:
             DemoFailed: something went wrong, or did not come true in time.
-            StackError: a part did not start.
+            StackError: a service did not start.
         """
         self._say("Starting the stack")
         self.stack.up(say=lambda line: self._say(f"  {line}"))
@@ -100,18 +100,18 @@ class Demo:
             airflow.unpause(ROLLUP)
             airflow.backfill(ROLLUP, first_day, plan.end - timedelta(days=1), MAX_BACKFILLS)
             self._asked = True
-        found = [
+        all_facts = [
             *arrived,
             facts.drained(status, "gold"),
             facts.drained(status, "live"),
             *facts.reconciled(status, plan.end),
             facts.backfilled(airflow, first_day, plan.end),
         ]
-        for fact in found:
-            if self._told.get(fact.name) != fact.found:
-                self._told[fact.name] = fact.found
+        for fact in all_facts:
+            if self._printed.get(fact.name) != fact.found:
+                self._printed[fact.name] = fact.found
                 self._say(f"  {'✓' if fact.holds else '…'} {fact.name}: {fact.found}")
-        return status, found
+        return status, all_facts
 
     def _say(self, line: str) -> None:
         self.console.print(f"{time.monotonic() - self._began:5.0f} s  {line}", markup=False)
