@@ -119,7 +119,7 @@ def test_a_roll_up_waits_for_a_shut_gate(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     rolled_up: list[str] = []
-    monkeypatch.setattr(tasks, "for_each", lambda name, work, views, run_id: rolled_up.extend(v.name for v in views))
+    monkeypatch.setattr(tasks, "for_each", lambda *given: rolled_up.extend(view.name for view in given[2]))
     write_commit(settings, "silver.page_views", 1, ledger_record(ranges({0: (0, 10)})), rows=10)
     with caplog.at_level(logging.WARNING):
         tasks.roll_up("run-1")
