@@ -25,17 +25,17 @@ def test_each_partition_has_the_lag_of_batch_and_live(spark, settings, stream, v
     sent = Counter(partition for partition, _ in shop.acknowledged)
     live = f"live.{view.name}"
     before = lags(stream)
-    assert {p: (partition["end"], partition["lag"]["bronze"], partition["lag"][live]) for p, partition in before.items()} == {
+    assert {n: (p["end"], p["lag"]["bronze"], p["lag"][live]) for n, p in before.items()} == {
         p: (sent[p], sent[p], sent[p]) for p in range(stream.partitions)
     }
     ingest(spark, settings.model_copy(update={"max_offsets_per_run": 12}), stream, "run")
     halfway = lags(stream)
-    assert sum(partition["lag"]["bronze"] for partition in halfway.values()) == 18
-    assert all(partition["position"]["bronze"] + partition["lag"]["bronze"] == partition["end"] for partition in halfway.values())
+    assert sum(p["lag"]["bronze"] for p in halfway.values()) == 18
+    assert all(p["position"]["bronze"] + p["lag"]["bronze"] == p["end"] for p in halfway.values())
     with connect(settings, "live") as own:
         running = service.start(own, settings, view)
         running.processAllAvailable()
         running.stop()
     after = lags(stream)
-    assert {partition["lag"][live] for partition in after.values()} == {0}
-    assert [partition["lag"]["bronze"] for partition in after.values()] == [partition["lag"]["bronze"] for partition in halfway.values()]
+    assert {p["lag"][live] for p in after.values()} == {0}
+    assert [p["lag"]["bronze"] for p in after.values()] == [p["lag"]["bronze"] for p in halfway.values()]
