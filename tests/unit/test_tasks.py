@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from tests.support.commits import entry, ledger_record, ranges, write_commit
+from tests.support.ports import own_ports
 
 from lockstep import tasks
 from lockstep.contracts import CONTRACTS, Contract
@@ -23,8 +24,8 @@ STREAMS = [CONTRACTS[name] for name in ("clicks", "page_views", "searches", "sen
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """The settings that the tasks load, with a home of the test's own."""
-    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    """The settings that the tasks load: a home of the test's own, and ports that nobody listens on."""
+    own_ports(monkeypatch, tmp_path)
     monkeypatch.setenv("LOCKSTEP_VIEWS", "page_views_per_minute")
     return Settings()
 
@@ -114,14 +115,21 @@ def test_when_live_and_batch_agree_the_verdict_of_each_view_is_returned() -> Non
     assert tasks.verdicts([report("ad_ctr", 0)]) == {"ad_ctr": "7 windows equal"}
 
 
-def test_a_roll_up_waits_for_a_shut_gate(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_roll_up_waits_for_a_shut_gate(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rolled_up: list[str] = []
+    monkeypatch.setattr(tasks, "for_each", lambda *given: rolled_up.extend(view.name for view in given[2]))
     write_commit(settings, "silver.page_views", 1, ledger_record(ranges({0: (0, 10)})), rows=10)
     with caplog.at_level(logging.WARNING):
-        # There is no Spark server: a roll-up that did not wait would fail.
-        assert tasks.roll_up("run-1") == {}
+        tasks.roll_up("run-1")
+    assert rolled_up == []
     assert "page_views_per_minute waits: silver.page_views has not passed its gate" in caplog.messages
+
+    write_commit(settings, "ops.quality", 1, {"seq": 1, "verdicts": {}, "positions": {"silver.page_views": 1}})
+    tasks.roll_up("run-2")
+    assert rolled_up == ["page_views_per_minute"]
 
 
 def test_a_gate_without_new_rows_checks_nothing(settings: Settings) -> None:
-    # There is no Spark server: a gate that checked rows would fail.
     assert tasks.gate("silver", "run-1") == {}

@@ -1,4 +1,4 @@
-"""Housekeeping compacts and archives, and takes nothing that a reader may still need."""
+"""Housekeeping compacts and archives, and removes nothing that a reader may still need."""
 
 from pathlib import Path
 
@@ -19,8 +19,8 @@ def test_small_files_become_one_every_version_stays_readable_and_the_ledger_is_a
         ingest(spark, settings, stream, "run")
     table = bronze_of(stream)
     before = sorted(row["offset"] for row in rows(table))
-    done = {kept.table: kept for kept in maintain(spark, settings, [table], "run")}
-    assert (done[table].files_before, done[table].files_after) == (3, 1)
+    results = {result.table: result for result in maintain(spark, settings, [table], "run")}
+    assert (results[table].files_before, results[table].files_after) == (3, 1)
     assert sorted(row["offset"] for row in rows(table)) == before
     first = ledger.origin(settings, table)
     assert [lake.read(spark, settings, table, version).count() for version in (1, 2, 3)] == [1, 2, 3], first

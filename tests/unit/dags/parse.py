@@ -1,4 +1,4 @@
-"""Print what Airflow's own parser finds in a folder of DAGs, as JSON. Run in a process of its own, by test_dags.py."""
+"""Print the DAGs of a folder as Airflow parses them, as JSON. test_dags.py runs it in a process of its own."""
 
 import json
 import sys
@@ -14,12 +14,12 @@ HEAVY = ("pyspark", "dbt", "great_expectations", "pandas", "kafka")
 def interval(dag: Any) -> list[str] | None:
     """The data interval of a run that is started in the morning of 20 November."""
     timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable
-    found = timetable.infer_manual_data_interval(run_after=datetime(2026, 11, 20, 7, tzinfo=UTC))
-    return [found.start.isoformat(), found.end.isoformat()] if found else None
+    span = timetable.infer_manual_data_interval(run_after=datetime(2026, 11, 20, 7, tzinfo=UTC))
+    return [span.start.isoformat(), span.end.isoformat()] if span else None
 
 
 def described(dag: Any) -> dict[str, Any]:
-    """What the tests ask of a DAG."""
+    """The properties of a DAG that the tests read."""
     return {
         "doc": dag.doc_md,
         "description": dag.description,

@@ -1,4 +1,4 @@
-"""The DAGs, as Airflow's own parser sees them."""
+"""The DAGs as Airflow parses them."""
 
 import json
 import os
@@ -30,11 +30,11 @@ TASKS = {
 def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     home = str(tmp_path_factory.mktemp("airflow"))
     env = os.environ | {"AIRFLOW_HOME": home, "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
-    # In a process of its own: other tests import what a DAG must not.
+    # In a process of its own: other tests have imported modules that a DAG must not import.
     command = [sys.executable, str(Path(__file__).parent / "parse.py"), str(CHECKOUT / "dags")]
     output = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
-    found: dict[str, Any] = json.loads(output.partition("RESULT")[2])
-    return found
+    result: dict[str, Any] = json.loads(output.partition("RESULT")[2])
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def dags(parsed: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def tasks(dags: dict[str, Any]) -> Iterator[list[tuple[str, dict[str, Any]]]]:
-    yield [(f"{dag}.{name}", task) for dag, found in dags.items() for name, task in found["tasks"].items()]
+    yield [(f"{dag}.{name}", task) for dag, fields in dags.items() for name, task in fields["tasks"].items()]
 
 
 def test_every_file_is_imported_without_an_error(parsed: dict[str, Any]) -> None:
@@ -67,14 +67,14 @@ def test_no_dag_catches_up_by_itself(dags: dict[str, Any]) -> None:
     assert [name for name, dag in dags.items() if dag["catchup"]] == []
 
 
-def test_every_task_has_an_owner_and_is_tried_again_soon(tasks: list[tuple[str, dict[str, Any]]]) -> None:
+def test_every_task_has_an_owner_and_is_retried_soon(tasks: list[tuple[str, dict[str, Any]]]) -> None:
     wrong = [name for name, t in tasks if t["owner"] != "lockstep" or t["retries"] < 3 or not 0 < t["delay"] <= 30]
     assert wrong == []
 
 
 def test_live_work_and_backfills_have_pools_of_their_own(dags: dict[str, Any]) -> None:
     pools = {name: {task["pool"] for task in dag["tasks"].values()} for name, dag in dags.items()}
-    assert all(pool in POOLS for found in pools.values() for pool in found)
+    assert all(pool in POOLS for used in pools.values() for pool in used)
     assert pools["ingest"] == pools["refine"] == pools["reconcile"] == {LIVE_POOL}
     assert pools["rollup_daily"] == pools["replay"] == {BACKFILL_POOL}
 

@@ -1,4 +1,4 @@
-"""Old task logs go, young ones stay."""
+"""Old task logs are removed, newer ones stay."""
 
 import os
 import time

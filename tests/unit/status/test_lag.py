@@ -1,4 +1,4 @@
-"""Lag per partition, batch and live, from the log's bounds and the layers' positions."""
+"""Lag per partition, batch and live, from the offsets of the log and the positions of the layers."""
 
 from io import StringIO
 
@@ -13,18 +13,18 @@ TOPIC = TopicOffsets("page_views", "id", {0: (0, 100), 1: (40, 90), 2: (0, 0)})
 POSITIONS = {"bronze": {0: 100, 1: 80, 2: 0}, "live.per_minute": {0: 70}}
 
 
-def test_each_partition_tells_its_log_end_and_where_batch_and_live_stand():
+def test_each_partition_has_its_log_end_and_the_positions_of_batch_and_live():
     first, second, empty = partition_lags(TOPIC, POSITIONS)
     assert (first.end, dict(first.position), first.lag) == (
         100,
         {"bronze": 100, "live.per_minute": 70},
         {"bronze": 0, "live.per_minute": 30},
     )
-    assert second.lag == {"bronze": 10, "live.per_minute": 50}, "what retention took was never to be read"
+    assert second.lag == {"bronze": 10, "live.per_minute": 50}, "offsets that retention removed do not count"
     assert empty.lag == {"bronze": 0, "live.per_minute": 0}
 
 
-def test_a_screen_and_a_program_are_told_the_same():
+def test_the_screen_and_json_have_the_same_numbers():
     lags = partition_lags(TOPIC, POSITIONS)
     console = Console(width=100, file=StringIO())
     console.print(lag_table({"page_views": lags}))
