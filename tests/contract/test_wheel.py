@@ -10,8 +10,8 @@ import pytest
 from tests.support.paths import CHECKOUT
 from tests.support.wheel import build
 
-# Images are built from a checkout, and the configurator of Compose files and the example replays are not read.
-NOT_PACKAGED = ("infra/images/", "infra/compose-config/", "infra/replays/")
+# Images are built from a checkout, and Compose files are checked there.
+NOT_PACKAGED = ("infra/images/", "infra/compose-config/")
 
 
 @pytest.fixture(scope="module")

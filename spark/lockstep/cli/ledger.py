@@ -24,7 +24,7 @@ from lockstep.settings import Settings
 
 app = typer.Typer(help="The ledger of offsets, read from the Delta commits.", no_args_is_help=True)
 app.command()(lag)
-Streams = Annotated[list[str] | None, typer.Argument(help="Streams, such as page_views; all when none is named.")]
+Streams = Annotated[list[str] | None, typer.Argument(help="Names of streams; all when none is named.")]
 
 
 @app.command()

@@ -30,7 +30,7 @@ RUN_ID = "cli"
 app = typer.Typer(help="Redo history: plan, shadow, diff, promote, undo.", no_args_is_help=True)
 console = Console(soft_wrap=True)
 FileOrId = Annotated[
-    str, typer.Argument(metavar="FILE|ID", help="A file like those in infra/replays/, or the id of a replay.")
+    str, typer.Argument(metavar="FILE|ID", help="A YAML file with the fields of a replay, or the id of a replay.")
 ]
 Id = Annotated[str, typer.Argument(metavar="ID", help="The id of a replay, as `lockstep replay show` lists them.")]
 
@@ -50,7 +50,7 @@ By = Annotated[str, typer.Option(help="Who, for the record.", default_factory=_b
 def plan(
     fields: dict[str, Any],
     file: Annotated[
-        Path | None, typer.Argument(help="A file like those in infra/replays/; or give the options.")
+        Path | None, typer.Argument(help="A YAML file with the fields of a replay; or give the options.")
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the request to this file, to be reviewed and run.")] = None,
 ) -> None:

@@ -34,7 +34,7 @@ def report(status: Status, as_json: bool) -> None:
 
 
 def lag(
-    streams: Annotated[list[str] | None, typer.Argument(help="Streams, such as page_views; all without one.")] = None,
+    streams: Annotated[list[str] | None, typer.Argument(help="Names of streams; all without one.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Show for each partition where the log ends, and the position and lag of each layer, batch and live."""

@@ -52,7 +52,7 @@ def load(file: Path) -> Request:
     except (OSError, yaml.YAMLError) as error:
         raise ReplayRefused(f"The replay file {file} cannot be read: {error}") from None
     if not isinstance(fields, dict):
-        raise ReplayRefused(f"The replay file {file} must be a mapping of fields, as those in infra/replays/ are.")
+        raise ReplayRefused(f"The replay file {file} must be a mapping of fields, as docs/operations/replay.md shows.")
     return parse(fields)
 
 

@@ -18,7 +18,8 @@ Layer = Literal["bronze", "silver", "gold"]
 LAYERS: tuple[Layer, ...] = ("bronze", "silver", "gold")
 # [0-9], because \d also matches the digits of other scripts.
 VERSIONS = r"^(bronze|silver|gold)\.([a-z][a-z0-9_]*)@([0-9]+)\.\.([0-9]+)$"
-# Topics, which may have dots (shop.public.users), and streams and views. Kafka allows 249 characters; ours are far below 100.
+# Topics, which may have dots (those of a database's tables), and streams and views. Kafka allows 249 characters; ours are far
+# below 100.
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.]*$", max_length=100)]
 # Text of a person: any characters. Three, so that it is not left out with a dot; 300, so that a list of replays can be read.
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=300)]
