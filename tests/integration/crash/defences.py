@@ -81,7 +81,8 @@ def _waiting(name: str) -> Callable[[Any], Any]:
     def wait(batches: Any) -> Any:
         with suppress(FileExistsError):
             Path(name).touch(exist_ok=False)
-            until = time.monotonic() + 60
+            # Longer than the retry takes on a slow machine; a test that dies leaves no task behind for ever.
+            until = time.monotonic() + 300
             while not Path(f"{name}.go").exists() and time.monotonic() < until:
                 time.sleep(0.02)
         yield from batches

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from deltalake import DeltaTable
@@ -31,6 +32,8 @@ from lockstep.replay import run
 from lockstep.replay.parse import parse
 from lockstep.settings import Settings
 
+# Of the first hour of the traffic, which is replayed. On a slow machine there is more than an hour of it.
+END_OF_HOUR = START + timedelta(hours=1)
 OUTCOMES = ("silver", "duplicates", "quarantined", "markers")
 
 
@@ -63,7 +66,7 @@ def recover(settings: Settings, stream: Contract, view: View) -> None:
 
 def replay(settings: Settings, view: View, name: str) -> None:
     """Replay the view's first hour; a replay that has begun goes on from its stage."""
-    hour = {"from": START.isoformat(), "to": START.replace(hour=START.hour + 1).isoformat()}
+    hour = {"from": START.isoformat(), "to": END_OF_HOUR.isoformat()}
     wanted = parse({"reason": "a crash test", "views": [view.name]} | hour)
     with connect(settings, "crash") as spark:
         run.open_replay(spark, settings, wanted, "tester", "run", name)
