@@ -1,4 +1,4 @@
-"""The oracles are independent: they share no code with what they judge."""
+"""The oracles are independent: they share no code with the platform and the views."""
 
 import ast
 import sys
