@@ -1,11 +1,11 @@
-"""What it costs to know who looked: a question to PostgreSQL for each event, a cache in front of it, or the as-of join.
+"""The cost of enriching page views with their user: a query to PostgreSQL per event, a cache in front of it, or the as-of join.
 
     python benchmarks/enrichment.py --events 20000 --users 200
 
-Needs PostgreSQL only (`lockstep up`), and leaves nothing there: the users are a temporary table. Each way meets the same hour
-twice: as it happens, and after an outage, when all of the hour's changes are in the table before its first event is processed.
-A row is wrong when its age is not the user's as of the event's time. The as-of join is the machine of
-`page_views_enriched` itself, without Spark around it; the database is on this machine, so a question costs no network.
+Needs only PostgreSQL (`lockstep up`), and leaves nothing there: the users are a temporary table. Each way processes the same hour
+twice: as it happens, and after an outage, when all changes of the hour are in the table before its first event is processed. A
+row is wrong if its age is not that of the user at the event's time. The as-of join is the state machine of `page_views_enriched`,
+without Spark. The database is on the same machine, so a query costs no network.
 """
 
 import time
@@ -27,12 +27,13 @@ from lockstep.definition import Event
 from shop.views.page_views_enriched import VIEW
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+# In seconds. Five minutes are a usual time to live of a cache.
 HOUR, CACHED_FOR = 3600.0, 300.0
 
 
 @dataclass(frozen=True)
 class View:
-    """A page view: who, when it happened, and when it is processed (seconds of the hour)."""
+    """A page view: its user, when it happened, and when it is processed (in seconds of the hour)."""
 
     number: int
     user: str
@@ -51,11 +52,11 @@ class Change:
 
 
 def hour(users: int, events: int, changes: int) -> tuple[list[View], list[Change]]:
-    """An hour of views and changes from one seed; one view in a hundred comes minutes late."""
+    """An hour of views and changes from one seed. One view in a hundred arrives minutes late."""
     dice = Random(7)  # noqa: S311
     names = [f"u{n}" for n in range(users)]
-    made = [Change(n, name, -1.0, dice.randrange(18, 80)) for n, name in enumerate(names)]
-    made += [
+    changed = [Change(n, name, -1.0, dice.randrange(18, 80)) for n, name in enumerate(names)]
+    changed += [
         Change(n, dice.choice(names), dice.uniform(0, HOUR), dice.randrange(18, 80))
         for n in range(users, users + changes)
     ]
@@ -64,11 +65,11 @@ def hour(users: int, events: int, changes: int) -> tuple[list[View], list[Change
         at = dice.uniform(0, HOUR)
         delay = dice.uniform(300, 1200) if dice.random() < 0.01 else dice.expovariate(2)
         views.append(View(n, dice.choice(names), at, at + delay))
-    return sorted(views, key=lambda v: v.processed), sorted(made, key=lambda c: c.at)
+    return sorted(views, key=lambda v: v.processed), sorted(changed, key=lambda c: c.at)
 
 
 class Lookup:
-    """Asks for each event; with ``keep`` seconds of memory, only for what it has not asked lately."""
+    """Queries the database for each event; with a cache of ``keep`` seconds, only for users that are not in it."""
 
     def __init__(self, sql: cursor, keep: float) -> None:
         self.sql, self.keep = sql, keep
@@ -77,7 +78,7 @@ class Lookup:
         sql.execute("CREATE TEMP TABLE people (user_id text PRIMARY KEY, age int)")
 
     def change(self, change: Change) -> dict[int, int | None]:
-        """The table changes; the cache does not learn of it."""
+        """Change the table. The cache is not updated."""
         self.sql.execute(
             "INSERT INTO people VALUES (%s, %s) ON CONFLICT (user_id) DO UPDATE SET age = excluded.age",
             (change.user, change.age),
@@ -85,7 +86,7 @@ class Lookup:
         return {}
 
     def view(self, view: View) -> dict[int, int | None]:
-        """The age as the table, or the memory, has it now."""
+        """The age that the table, or the cache, has now."""
         asked, age = self.cache.get(view.user, (float("-inf"), 0))
         if view.processed - asked > self.keep:
             self.sql.execute("SELECT age FROM people WHERE user_id = %s", (view.user,))
@@ -95,7 +96,7 @@ class Lookup:
 
 
 class AsOf:
-    """The view's own machine, one for each user."""
+    """The state machine of the view, one per user."""
 
     def __init__(self) -> None:
         self.states: dict[str, Any] = {}
@@ -120,12 +121,12 @@ def measure(way: Lookup | AsOf, views: list[View], changes: list[Change], outage
     """Seconds for each event, and how many rows are wrong at the end."""
     ages: dict[int, int | None] = {}
     seconds = []
-    for one in _as_processed(views, changes, outage):
+    for item in _as_processed(views, changes, outage):
         began = time.perf_counter()
-        if isinstance(one, Change):
-            ages |= way.change(one)
+        if isinstance(item, Change):
+            ages |= way.change(item)
         else:
-            ages |= way.view(one)
+            ages |= way.view(item)
             seconds.append(time.perf_counter() - began)
     truth = _truth(views, changes)
     return seconds, sum(ages[number] != age for number, age in truth.items())
@@ -134,17 +135,17 @@ def measure(way: Lookup | AsOf, views: list[View], changes: list[Change], outage
 def _as_processed(views: list[View], changes: list[Change], outage: bool) -> Iterator[View | Change]:
     both: list[tuple[float, int, View | Change]] = [(-1.0 if outage else c.at, 0, c) for c in changes]
     both += [(v.processed, 1, v) for v in views]
-    return (one for _, _, one in sorted(both, key=lambda b: b[:2]))
+    return (item for _, _, item in sorted(both, key=lambda b: b[:2]))
 
 
 def _truth(views: list[View], changes: list[Change]) -> dict[int, int]:
-    found = {}
+    ages = {}
     by_user: dict[str, list[Change]] = {}
     for change in changes:
         by_user.setdefault(change.user, []).append(change)
     for view in views:
-        found[view.number] = [c.age for c in by_user[view.user] if c.at <= view.at][-1]
-    return found
+        ages[view.number] = [c.age for c in by_user[view.user] if c.at <= view.at][-1]
+    return ages
 
 
 def main(

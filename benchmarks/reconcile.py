@@ -1,12 +1,11 @@
-"""What reconciliation costs beside the batch run of the same windows, in CPU seconds of the Spark server.
+"""The cost of reconciliation compared with the batch run of the same windows, in CPU seconds of the Spark server.
 
-On a running stack (``lockstep up postgres kafka spark``), with a stream and tables of its own, which stay for you to look at::
+On a running stack (``lockstep up postgres kafka spark``), with a stream and tables of its own, which are not deleted::
 
     python benchmarks/reconcile.py --minutes 5 --rate 1000 --rounds 5
 
-Each round sends so many minutes of page views, lets live have them all, and then measures one run each of ingest, refine,
-roll_up and reconcile. Live stands still meanwhile, so that what is measured is theirs alone. The first round warms the
-server up, and does not count. Prints JSON.
+Each round sends some minutes of page views, waits until live has processed them, and measures one run each of ingest, refine,
+roll_up and reconcile. Live does not run meanwhile. The first round warms up the server, and does not count. Prints JSON.
 """
 
 import argparse
@@ -48,22 +47,22 @@ def server(config: settings.Settings) -> psutil.Process:
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    """What the server has used until now, with its Python workers."""
-    times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
+    """The CPU seconds that the server and its Python workers have used until now."""
+    times = [p.cpu_times() for p in (process, *process.children(recursive=True))]
     ended = process.cpu_times()
     return sum(t.user + t.system for t in times) + ended.children_user + ended.children_system
 
 
 @contextmanager
-def measured(process: psutil.Process, costs: Costs, what: str) -> Iterator[None]:
-    """Add the CPU seconds of the block."""
+def measured(process: psutil.Process, costs: Costs, step: str) -> Iterator[None]:
+    """Add the CPU seconds of the block to the costs of a step."""
     before = cpu_seconds(process)
     yield
-    costs[what].append(cpu_seconds(process) - before)
+    costs[step].append(cpu_seconds(process) - before)
 
 
 def send(config: settings.Settings, contract: Contract, begin: datetime, minutes: int, rate: int) -> None:
-    """Page views at an even rate of event time, and a heartbeat that closes their windows."""
+    """Send page views at an even rate of event time, and a heartbeat that closes their windows."""
     producer = Producer(confluent_config(config) | {"linger.ms": 50, "queue.buffering.max.messages": 1_000_000})
     for number in range(minutes * 60 * rate):
         at = begin + timedelta(seconds=number / rate)
@@ -79,8 +78,8 @@ def send(config: settings.Settings, contract: Contract, begin: datetime, minutes
     producer.flush(60)
 
 
-def follow(config: settings.Settings, view: View) -> None:
-    """Let live take all that there is, and stop it."""
+def run_live(config: settings.Settings, view: View) -> None:
+    """Run the live query until it has processed the whole log."""
     with connect(config, "live") as own:
         running = service.start(own, config, view)
         running.processAllAvailable()
@@ -88,12 +87,12 @@ def follow(config: settings.Settings, view: View) -> None:
 
 
 def main() -> None:
-    """Run all rounds, and print what each step cost."""
+    """Run all rounds, and print the cost of each step."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--minutes", type=int, default=5)
     arguments.add_argument("--rate", type=int, default=1000)
     arguments.add_argument("--rounds", type=int, default=5)
-    given = arguments.parse_args()
+    options = arguments.parse_args()
     config, name = settings.load(), f"page_views_{uuid.uuid4().hex[:8]}"
     contract = CONTRACTS[name] = replace(CONTRACTS["page_views"], name=name, topic=name)
     view = replace(VIEWS["page_views_per_minute"], name=f"per_minute_{name[-8:]}", input=name)  # type: ignore[call-arg]
@@ -107,21 +106,22 @@ def main() -> None:
     }
     windows = 0
     with connect(config, "benchmark") as spark:
-        for number in range(given.rounds + 1):
-            send(config, contract, START + timedelta(minutes=number * given.minutes), given.minutes, given.rate)
-            follow(config, view)
+        for number in range(options.rounds + 1):
+            send(config, contract, START + timedelta(minutes=number * options.minutes), options.minutes, options.rate)
+            run_live(config, view)
             for step, work in steps.items():
                 with measured(process, costs, step):
-                    done = work(spark)
-            windows += done[0].windows
-            if done[0].verdict != "equal":
-                raise SystemExit(f"the layers differ: {done[0]}")
+                    result = work(spark)
+            (report,) = result
+            windows += report.windows
+            if report.verdict != "equal":
+                raise SystemExit(f"the layers differ: {report}")
     counted = {step: sum(seconds[1:]) for step, seconds in costs.items()}
     batch = sum(seconds for step, seconds in counted.items() if step != "reconcile")
     print(
         json.dumps(
             {
-                "events": given.minutes * 60 * given.rate * given.rounds,
+                "events": options.minutes * 60 * options.rate * options.rounds,
                 "windows": windows,
                 "cpu_seconds": {step: round(seconds, 2) for step, seconds in counted.items()},
                 "reconcile_of_batch": round(counted["reconcile"] / batch, 3),

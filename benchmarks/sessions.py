@@ -1,9 +1,9 @@
-"""What a new session costs on Spark's own Connect server, and on ours, whose sessions share generated code and Python workers.
+"""The time of a new session on Spark's own Connect server, and on ours, whose sessions share generated code and Python workers.
 
     python benchmarks/sessions.py --sessions 8
 
-Starts each server in turn, in a home of its own. A session appends to a Delta table, reads it back, groups it, and groups it
-again in Python. Prints JSON: the seconds of each session by server; the first one pays for a cold JVM.
+Starts one server after the other, in a home of its own. A session appends to a Delta table, reads it, groups it, and groups it
+again in Python. Prints JSON: the seconds of each session by server. The first session includes the start of a cold JVM.
 """
 
 import json
@@ -32,7 +32,7 @@ MAIN = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "s
 
 @contextmanager
 def running(which: str, home: Path) -> Iterator[Settings]:
-    """A Spark server that answers, with our configuration and one of the two mains."""
+    """A Spark server with our configuration and one of the two main classes, once it answers."""
     port, ui = net.free_port(), net.free_port()
     own = {"home": home, "lake": f"file://{home}/lake", "spark_port": port, "spark_ui_port": ui}
     config = settings.load().model_copy(update=own | {"spark_remote": f"sc://127.0.0.1:{port}"})
@@ -55,7 +55,7 @@ def running(which: str, home: Path) -> Iterator[Settings]:
 
 
 def work(config: Settings) -> float:
-    """The seconds that a new session takes for its four small queries."""
+    """The seconds that a new session takes for four small queries."""
     began = time.monotonic()
     spark: Any = session(f"{config.spark_remote}/;user_id=benchmark")
     rows = spark.range(1000).select("id", (F.col("id") % 7).alias("k"), F.concat(F.lit("a"), F.col("id")).alias("s"))

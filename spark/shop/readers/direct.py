@@ -50,7 +50,7 @@ class _Posts(BaseHTTPRequestHandler):
         """Log nothing: the demonstration reports what was taken."""
 
 
-def demonstrate(settings: "Settings", say: Callable[[str], None]) -> dict[Overload, Outcome | None]:
+def demonstrate(settings: "Settings", print_line: Callable[[str], None]) -> dict[Overload, Outcome | None]:
     """Send alerts to a receiver that is soon busy, with each choice; return what happened to them (None: backpressure)."""
     outcomes: dict[Overload, Outcome | None] = {}
     for overload in Overload:
@@ -64,12 +64,12 @@ def demonstrate(settings: "Settings", say: Callable[[str], None]) -> dict[Overlo
             except Overloaded as error:
                 outcomes[overload] = None
                 what_happened = f"the batch fails, and its query waits: {error}"
-            say(f"{overload}: of {ALERTS} alerts the receiver took {len(receiver.taken)}; {what_happened}")
+            print_line(f"{overload}: of {ALERTS} alerts the receiver took {len(receiver.taken)}; {what_happened}")
             receiver.room = ALERTS
             later = deliver(own, sink, rows)
             with control(own) as connection:
                 forget(connection, sink.name)
-            say(
+            print_line(
                 f"  The receiver has room again, and the batch runs again: {later.sent} more, {len(set(receiver.taken))} in all."
             )
     return outcomes

@@ -39,7 +39,7 @@ class DemoResult:
     resumed: dict[int, tuple[int, int]]
 
 
-def demonstrate(settings: "Settings", say: Callable[[str], None]) -> DemoResult:
+def demonstrate(settings: "Settings", print_line: Callable[[str], None]) -> DemoResult:
     """Run it on a topic and groups of its own, in about 20 seconds.
 
     Raises:
@@ -59,7 +59,7 @@ def demonstrate(settings: "Settings", say: Callable[[str], None]) -> DemoResult:
             lambda: all(_handled(members, m, 1) == _all(1) for m in ("anna", "dora")), "both groups have all"
         )
         fan_out = {m: len(_handled(members, m, 1)) for m in ("anna", "dora")}
-        say(f"Fan-out: {sent} events; {fan_out} handled: each group has all of them.")
+        print_line(f"Fan-out: {sent} events; {fan_out} handled: each group has all of them.")
 
         start("bert", billing)
         members.wait_until(lambda: bool(members.reports_of("assigned", member="bert")), "bert has partitions")
@@ -68,7 +68,9 @@ def demonstrate(settings: "Settings", say: Callable[[str], None]) -> DemoResult:
             lambda: _handled(members, "anna", 2) | _handled(members, "bert", 2) == _all(2), "round 2 is handled"
         )
         balanced = {m: sorted({e["partition"] for e in _round(members, m, 2)}) for m in ("anna", "bert")}
-        say(f"Load balancing: bert has joined anna; partitions by member: {balanced}; each event went to one of them.")
+        print_line(
+            f"Load balancing: bert has joined anna; partitions by member: {balanced}; each event went to one of them."
+        )
 
         members.kill("anna")
         committed = _committed(members, "anna")
@@ -76,8 +78,8 @@ def demonstrate(settings: "Settings", say: Callable[[str], None]) -> DemoResult:
         members.wait_until(lambda: _handled(members, "bert", 3) == _all(3), "bert has all of round 3")
         resumed = {p: (_first(members, "bert", p), committed[p]) for p in balanced["anna"]}
         repeated = len(_handled(members, "anna", 2) & _handled(members, "bert", 2))
-        say(f"Take-over: anna was killed; bert went on at (offset, anna's last commit) by partition: {resumed};")
-        say(f"  {repeated} events that anna had handled and not committed were handled again.")
+        print_line(f"Take-over: anna was killed; bert went on at (offset, anna's last commit) by partition: {resumed};")
+        print_line(f"  {repeated} events that anna had handled and not committed were handled again.")
         lost = sum(len(_all(n) - _handled(members, "anna", n) - _handled(members, "bert", n)) for n in (1, 2, 3))
     return DemoResult(sent, fan_out, balanced, repeated, lost, resumed)
 

@@ -36,7 +36,7 @@ class DemoResult:
     seconds: float
 
 
-def demonstrate(settings: "Settings", say: Callable[[str], None]) -> DemoResult:
+def demonstrate(settings: "Settings", print_line: Callable[[str], None]) -> DemoResult:
     """Run it on a topic and a group of its own, in 10 to 30 seconds.
 
     Raises:
@@ -71,7 +71,7 @@ def demonstrate(settings: "Settings", say: Callable[[str], None]) -> DemoResult:
         seconds=seconds,
     )
     for sentence in sentences(result):
-        say(sentence)
+        print_line(sentence)
     return result
 
 

@@ -95,8 +95,8 @@ class Session:
         self._add("payments", at, order_id=basket.order_id, amount=amount, method=method, country=self.country)
 
     def _click(self, at: int, product: str, ad: str | None, query: str | None, position: int | None) -> None:
-        found = {"ad_id": ad, "query": query, "position": position, "product_id": product}
-        self._add("clicks", at, **found, country=self.country, device=self.device)
+        what = {"ad_id": ad, "query": query, "position": position, "product_id": product}
+        self._add("clicks", at, **what, country=self.country, device=self.device)
         self.see(at + self.rng.randrange(50, 400), f"/product/{product}")
 
     def _add(self, topic: str, at: int, **payload: Any) -> None:

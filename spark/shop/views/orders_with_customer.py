@@ -11,7 +11,7 @@ _CUSTOMER = ("name", "age")
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """The state is a customer and their orders. A change of the customer emits all orders again; of an order, only that one."""
+    """The state is a customer and their orders. A change of the customer emits all orders, a change of an order only that one."""
     state = state or {"customer": None, "orders": {}}
     data, gone = event.data, event.data["_deleted"]
     if event.stream == "users":

@@ -13,7 +13,7 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     orders = history(records["orders"], ("order_id", "kind", "ordered_at"))
     users = {row["user_id"]: row for row in current(history(records["users"], ("user_id",)), ("user_id",))}
     now = {row["order_id"]: row for row in current(orders, ("order_id",))}
-    # The last that a customer's orders said of one.
+    # The last row of each order with each customer.
     seen: dict[tuple[str, Any], dict[str, Any]] = {}
     for change in orders:
         for row in (change.before, change.after):

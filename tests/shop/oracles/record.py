@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-# What an event must have, written down again: an oracle does not ask the contracts.
+# What the shop's events must have beside their id and time. It is repeated here, because an oracle does not ask the contracts.
 REQUIRED = {
     "clicks": ("user_id", "session_id"),
     "follows": ("user_id", "product_id", "follows"),
@@ -43,28 +43,28 @@ def parsed(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def accepted(records: list[Record]) -> list[Record]:
+def accepted(records: list[Record], id_column: str = "event_id", time_column: str = "event_time") -> list[Record]:
     """The valid events, each once: parsed, with all required columns, not from the future, and the first of its id in the log."""
     seen: set[str] = set()
     valid = []
     for record in sorted(records, key=lambda r: (r.partition, r.offset)):
         value = record.value
-        needed = ("event_id", "event_time", *REQUIRED[record.stream])
+        needed = (id_column, time_column, *REQUIRED.get(record.stream, ()))
         if not isinstance(value, dict) or any(value.get(name) is None for name in needed):
             continue
-        ahead = (parsed(value["event_time"]) - record.arrival).total_seconds()
-        if ahead > MAX_AHEAD_SECONDS or value["event_id"] in seen:
+        ahead = (parsed(value[time_column]) - record.arrival).total_seconds()
+        if ahead > MAX_AHEAD_SECONDS or value[id_column] in seen:
             continue
-        seen.add(value["event_id"])
+        seen.add(value[id_column])
         valid.append(record)
     return valid
 
 
-def on_time(records: list[Record], seconds: float) -> list[Record]:
+def on_time(records: list[Record], seconds: float, time_column: str = "event_time") -> list[Record]:
     """The events that arrived at most this many seconds after they happened."""
-    return [r for r in records if delay(r) <= seconds]
+    return [r for r in records if delay(r, time_column) <= seconds]
 
 
-def delay(record: Record) -> float:
+def delay(record: Record, time_column: str = "event_time") -> float:
     """How many seconds after it happened an event arrived."""
-    return (record.arrival - parsed((record.value or {})["event_time"])).total_seconds()
+    return (record.arrival - parsed((record.value or {})[time_column])).total_seconds()

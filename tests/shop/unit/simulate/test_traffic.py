@@ -105,7 +105,7 @@ def test_late_events_have_their_share_and_the_others_arrive_within_ten_seconds(p
         record.arrival - millis(json.loads(record.value or b"")["event_time"])
         for record in simulated(with_amounts(plan, duplicates=0, poisoned=0), shop)
     ]
-    # What happens in the very last seconds is held to the end of the simulation.
+    # Events of the very last seconds arrive at the end of the simulation.
     prompt, late = [d for d in delays if d < 10_000], [d for d in delays if d >= 10_000]
     assert len(late) / len(delays) == pytest.approx(0.01, abs=0.004)
     assert all(5 * 60_000 <= delay <= 3 * 3_600_000 for delay in late)
