@@ -54,6 +54,7 @@ test-browser: setup ## The pages, in Debian's Chromium
 .PHONY: lint
 lint: $(VENV)/.installed ## Ruff, mypy and import-linter
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

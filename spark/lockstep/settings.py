@@ -83,7 +83,9 @@ class Settings(BaseSettings):
 
     views: str = Field("all", description="the views that run, comma-separated, or: all")
     max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a large backlog takes several runs")
-    retain_hours: int = Field(168, ge=168, description="how long VACUUM keeps removed files, for readers of old versions")
+    retain_hours: int = Field(
+        168, ge=168, description="how long VACUUM keeps removed files, for readers of old versions"
+    )
 
     webhook_url: str = Field("", description="where alerts are posted to")
     mail_server: str = Field("", description="the SMTP server that takes alerts, as host:port")

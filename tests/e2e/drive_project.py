@@ -60,7 +60,10 @@ def serves(settings: Settings, view: View, expected: list[dict[str, Any]]) -> bo
             return False
         rows = [row.asDict(recursive=True) for row in spark.table(serving_of(view)).collect()]
     found, wanted = comparable(rows, BESIDE | ({"at"} - {*view.key})), comparable(expected)
-    print(f"{view.name}: {(found & wanted).total()} of {wanted.total()} rows, {(found - wanted).total()} others", flush=True)
+    print(
+        f"{view.name}: {(found & wanted).total()} of {wanted.total()} rows, {(found - wanted).total()} others",
+        flush=True,
+    )
     return found == wanted and all(row["_final"] for row in rows)
 
 

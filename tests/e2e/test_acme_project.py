@@ -60,7 +60,9 @@ def environment(folder: Path) -> dict[str, str]:
     Path(paths["purelib"], "packages.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     install = [sys.executable, "-m", "uv", "pip", "install", "-q", "--offline", "--no-deps"]
     subprocess.run([*install, "--python", str(folder / "bin" / "python"), str(build(folder / "wheel"))], check=True)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("LOCKSTEP_", "PYTHON", "VIRTUAL_ENV", "JAVA_HOME"))}
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith(("LOCKSTEP_", "PYTHON", "VIRTUAL_ENV", "JAVA_HOME"))
+    }
     kept["LOCKSTEP_CACHE"] = os.environ.get("LOCKSTEP_CACHE", "~/.cache/lockstep")
     ports = {f"LOCKSTEP_{name.upper()}": str(port) for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True)}
     path = f"{folder / 'bin'}{os.pathsep}{programs_but_java(folder / 'programs')}"

@@ -74,7 +74,9 @@ def _changes(read: Input, changes: "DataFrame") -> "DataFrame":
     yes = F.lit(True)
     past = F.struct(*(F.col(f"_was.{name}").alias(name) for name in names), yes.alias("_deleted"), yes.alias("_past"))
     images = F.when(F.col("_was").isNull(), F.array(current)).otherwise(F.array(past, current))
-    rows = with_both.select(*provenance, "_now", F.explode(images).alias("_image")).select(*provenance, "_now", "_image.*")
+    rows = with_both.select(*provenance, "_now", F.explode(images).alias("_image")).select(
+        *provenance, "_now", "_image.*"
+    )
     keys = F.when(F.col("_past"), F.array_except(_keys(read), F.col("_now"))).otherwise(F.col("_now"))
     return rows.withColumn("_keys", keys).where("size(_keys) > 0")
 

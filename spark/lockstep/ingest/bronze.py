@@ -43,7 +43,9 @@ def behind(settings: "Settings", contracts: "Iterable[Contract]") -> "list[Contr
     """The contracts whose topic exists and has more than their ledger. Asks the broker once, and never Spark."""
     contracts = list(contracts)
     offsets = offsets_of_existing_topics(settings, [c.topic for c in contracts])
-    return [c for c in contracts if c.topic in offsets and _lags(offsets[c.topic], ledger.latest(settings, bronze_of(c)))]
+    return [
+        c for c in contracts if c.topic in offsets and _lags(offsets[c.topic], ledger.latest(settings, bronze_of(c)))
+    ]
 
 
 def _lags(topic: "TopicOffsets", newest: ledger.Entry | None) -> bool:
@@ -95,7 +97,9 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
     with lease(settings, table, run_id) as control:
         newest = ledger.latest(settings, table)
         ledger.check_tip(table, newest, head(control, table))
-        ranges = plan(newest.ranges if newest else (), topic_offsets(settings, contract.topic), settings.max_offsets_per_run)
+        ranges = plan(
+            newest.ranges if newest else (), topic_offsets(settings, contract.topic), settings.max_offsets_per_run
+        )
         if size(ranges) == 0:
             if newest:
                 advance(control, table, newest.version, newest.seq, ranges)

@@ -154,7 +154,9 @@ def _check_input(contract: Contract, kind: str) -> None:
             "count. Give the stream another key, or write the view by hand."
         )
     if taken := sorted({by, id_} & {*_OWN_COLUMNS[kind]}):
-        raise NotMade(f"The template has a column {taken[0]} of its own, as {contract.name} has: write the view by hand.")
+        raise NotMade(
+            f"The template has a column {taken[0]} of its own, as {contract.name} has: write the view by hand."
+        )
 
 
 def _contract(settings: Settings, name: str) -> Contract:

@@ -40,7 +40,9 @@ def load(settings: "Settings", table: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise SuiteMissing(f"{file.relative_to(settings.project)} is not JSON ({error}): correct it") from None
     if suite.get("name") != table or not suite.get("expectations"):
-        raise SuiteMissing(f"{file.relative_to(settings.project)} must have the name {table!r} and at least one expectation")
+        raise SuiteMissing(
+            f"{file.relative_to(settings.project)} must have the name {table!r} and at least one expectation"
+        )
     return dict(suite)
 
 

@@ -118,7 +118,9 @@ def _write(
         rows.unpersist()
 
 
-def _quarantine(bad: "DataFrame", settings: "Settings", table: str, ranges: list[Range], record: dict[str, Any]) -> None:
+def _quarantine(
+    bad: "DataFrame", settings: "Settings", table: str, ranges: list[Range], record: dict[str, Any]
+) -> None:
     """Append the rows that quarantine does not have yet. It may be ahead of silver, if an older run has committed meanwhile."""
     lake.create(bad.sparkSession, settings, table, QUARANTINE, properties=QUARANTINE_PROPERTIES)
     entry = ledger.latest(settings, table)

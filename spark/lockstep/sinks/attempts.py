@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
-
 def first_attempt(settings: "Settings", sink: str, generation: int, batch_id: int) -> bool:
     """Record that the batch is tried now; return False if it, or a later one, was tried before."""
     with control(settings) as connection, connection.cursor() as cursor:

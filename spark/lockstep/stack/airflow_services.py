@@ -92,7 +92,11 @@ def dag_folders(settings: Settings) -> dict[str, Path]:
 
 
 def _bundle(name: str, path: Path) -> dict[str, object]:
-    return {"name": name, "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle", "kwargs": {"path": str(path)}}
+    return {
+        "name": name,
+        "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
+        "kwargs": {"path": str(path)},
+    }
 
 
 def prepare(settings: Settings) -> None:

@@ -20,7 +20,9 @@ def _running(_settings: Settings) -> str:
 
 
 # `lockstep status` checks its queries. The stack only checks that the process runs and that the Spark server answers it.
-LIVE = Service(name="live", check=_running, heartbeat=heartbeat.last, launch=_live, needs=("kafka", "spark"), megabytes=300)
+LIVE = Service(
+    name="live", check=_running, heartbeat=heartbeat.last, launch=_live, needs=("kafka", "spark"), megabytes=300
+)
 
 SERVICES: dict[str, Service] = {
     service.name: service

@@ -19,9 +19,7 @@ from lockstep.settings import Settings
 DAY = datetime(2026, 11, 19, tzinfo=UTC)
 NEXT = DAY + timedelta(days=1)
 AFTER = NEXT + timedelta(days=1)
-TABLES = {
-    f"silver.{name}": {**CONTRACTS[name].columns, "_deleted": "BOOLEAN"} for name in ("orders", "order_lines")
-}
+TABLES = {f"silver.{name}": {**CONTRACTS[name].columns, "_deleted": "BOOLEAN"} for name in ("orders", "order_lines")}
 
 
 class Order(NamedTuple):

@@ -129,7 +129,9 @@ def test_the_form_of_checkpoints_takes_nothing_that_is_code(dags: dict[str, Any]
     validate({"action": "reset", "query": "page_views_per_minute", "to": "0=1,1=2"}.get(field), schema)
 
 
-@pytest.mark.parametrize("text", ["the customers' ids were swapped", "R&D asked for it", "$5 missed; see ticket", "{{ x }}"])
+@pytest.mark.parametrize(
+    "text", ["the customers' ids were swapped", "R&D asked for it", "$5 missed; see ticket", "{{ x }}"]
+)
 def test_the_form_of_checkpoints_takes_any_reason_of_some_length(dags: dict[str, Any], text: str) -> None:
     schema = dags["checkpoints"]["params"]["reason"]
     validate(text, schema)

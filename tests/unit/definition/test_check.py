@@ -45,7 +45,10 @@ BAD = {
     "its stream does not exist": (replace(WINDOWED, input="page_vues"), "there is no stream page_vues: name one of"),
     "its time does not exist": (replace(WINDOWED, event_time="when"), "set event_time to event_time"),
     "windows over a table's changes": (replace(WINDOWED, input="orders"), "read it with a Keyed view"),
-    "its rows do not say their window": (replace(WINDOWED, columns={"page": "STRING"}), "declare the column window_start"),
+    "its rows do not say their window": (
+        replace(WINDOWED, columns={"page": "STRING"}),
+        "declare the column window_start",
+    ),
     "one row for all windows": (replace(WINDOWED, key=("page",)), "add window_start to the key"),
     "its windows are empty": (replace(WINDOWED, size=timedelta(0)), "set size and slide above zero"),
     "its state is dropped while rows still count": (

@@ -66,7 +66,13 @@ def test_partners_are_numbered_in_the_order_in_which_they_happened(lefts, rights
 def test_a_rate_counts_the_partners_of_each_left_event_in_its_window(lefts, rights, cuts):
     size = timedelta(seconds=20)
     rate = IntervalRate(
-        "searches", WITHIN, size, key="q", who="who", slot="slot", rows=lambda start, _key, found: [{"n": (start, found)}]
+        "searches",
+        WITHIN,
+        size,
+        key="q",
+        who="who",
+        slot="slot",
+        rows=lambda start, _key, found: [{"n": (start, found)}],
     )
     expected = {}
     for left in sorted(lefts):

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from lockstep.definition import states
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text() | st.datetimes(timezones=st.just(UTC))
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text()
+    | st.datetimes(timezones=st.just(UTC))
     # Numbers come back equal; NaN never is.
     | st.decimals(allow_nan=False, allow_infinity=False),
     lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(), children, max_size=3),
@@ -33,5 +37,7 @@ def test_numbers_with_a_fraction_are_exact():
 
 
 def test_what_json_cannot_hold_is_refused_with_what_it_can():
-    with pytest.raises(TypeError, match=r"a state cannot hold .* use dicts, lists, strings, numbers, datetime and Decimal"):
+    with pytest.raises(
+        TypeError, match=r"a state cannot hold .* use dicts, lists, strings, numbers, datetime and Decimal"
+    ):
         states.dumps({"seen": {1, 2}})

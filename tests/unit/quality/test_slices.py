@@ -85,5 +85,10 @@ def test_gold_without_statistics_is_checked_as_a_whole(settings: Settings, commi
 
 
 def test_ranges_of_one_partition_are_covered_by_one() -> None:
-    ranges = [Range("t", "id", 1, 5, 9), Range("t", "id", 0, 3, 4), Range("t", "id", 1, 2, 5), Range("t", "id", 2, 7, 7)]
+    ranges = [
+        Range("t", "id", 1, 5, 9),
+        Range("t", "id", 0, 3, 4),
+        Range("t", "id", 1, 2, 5),
+        Range("t", "id", 2, 7, 7),
+    ]
     assert [(r.partition, r.start, r.end) for r in cover(ranges)] == [(0, 3, 4), (1, 2, 9)]
