@@ -26,11 +26,11 @@ from rich.console import Console
 from rich.table import Table
 
 from lockstep import settings
+from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.errors import LockstepError
 from lockstep.ingest.source import read_stream
 from lockstep.kafka_clients import confluent_config, ensure_topics
-from lockstep.catalog import connect
 from lockstep.settings import Settings
 
 PER_SECOND = 10
