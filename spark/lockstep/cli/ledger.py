@@ -80,7 +80,7 @@ def gaps(streams: Streams = None) -> None:
         for e in ledger.entries(settings, bronze_of(contract)):
             if e.signed:
                 lost = ", ".join(f"{r.topic}-{r.partition} [{r.start}, {r.end})" for r in e.ranges if r.size)
-                typer.echo(f"signed    {lost} by {e.signed['by']} on {_time(e.committed_at)}: {e.signed['why']}")
+                typer.echo(f"signed    {lost} by {e.signed['by']} on {_time(e.committed_at)}: {e.signed['reason']}")
         for problem in problems(settings, contract)[1]:
             typer.echo(f"unsigned  {problem}")
 
@@ -89,15 +89,15 @@ def gaps(streams: Streams = None) -> None:
 def accept(
     stream: Annotated[str, typer.Argument(help="The stream whose topic has lost its beginning.")],
     by: Annotated[str, typer.Option(help="Who signs.")],
-    why: Annotated[str, typer.Option(help="Why the loss is accepted.")],
+    reason: Annotated[str, typer.Option(help="Why the loss is accepted.")],
 ) -> None:
     """Accept that retention has deleted offsets before they were read: the only way past them."""
     settings = configuration.load()
-    if not by.strip() or not why.strip():
-        raise LockstepError("A gap is signed with a name and a reason: neither --by nor --why may be empty.")
+    if not by.strip() or not reason.strip():
+        raise LockstepError("A gap is signed with a name and a reason: neither --by nor --reason may be empty.")
     (contract,) = _chosen([stream])
     with connect(settings, "ledger") as spark:
-        entry = accept_gap(spark, settings, contract, by, why)
+        entry = accept_gap(spark, settings, contract, by, reason)
     if entry is None:
         typer.echo(f"{stream}: nothing is missing, so nothing was signed.")
     else:

@@ -58,7 +58,7 @@ def _lags(topic: "TopicOffsets", newest: ledger.Entry | None) -> bool:
 
 
 def accept_gap(
-    spark: "SparkSession", settings: "Settings", contract: "Contract", by: str, why: str
+    spark: "SparkSession", settings: "Settings", contract: "Contract", by: str, reason: str
 ) -> ledger.Entry | None:
     """Accept that offsets are gone from the log before they were read: an entry of the ledger without rows.
 
@@ -75,7 +75,7 @@ def accept_gap(
         skipped = gaps(newest.ranges if newest else (), topic_offsets(settings, contract.topic))
         if size(skipped) == 0:
             return None
-        record = ledger.record("ingest", newest, f"signed by {by}", skipped, signed={"by": by, "why": why})
+        record = ledger.record("ingest", newest, f"signed by {by}", skipped, signed={"by": by, "reason": reason})
         no_rows = lake.read(spark, settings, table).where("false")
         lake.append(no_rows, settings, table, ledger.txn(table, record), record)
         written = ledger.committed(settings, table, record)

@@ -38,7 +38,7 @@ class Entry:
         reached: per partition, the newest Kafka timestamp (milliseconds, UTC) among the rows written, or the moment at which
             the partition had no more records.
         code_since: since this entry, no other code version has written the table; 1: none ever has.
-        signed: where somebody has accepted a gap, who (``by``) and ``why``. The ranges are the gap, and have no rows.
+        signed: where somebody has accepted a gap, who (``by``) and the ``reason``. The ranges are the gap, and have no rows.
         until: for a keyed view's gold, the instant (ISO, UTC) before which its rows are final.
     """
 

@@ -133,9 +133,9 @@ def test_what_retention_took_stops_the_stream_until_somebody_signs_for_it(spark,
     client.close()
     with pytest.raises(DataLoss, match=rf"{stream.topic}-{partition}: offsets \[4, 7\) are gone"):
         ingest(spark, settings, stream, "run")
-    signed = accept_gap(spark, settings, stream, by="an operator", why="retention was too short")
-    assert (signed.rows, signed.signed["why"]) == (0, "retention was too short")
+    signed = accept_gap(spark, settings, stream, by="an operator", reason="retention was too short")
+    assert (signed.rows, signed.signed["reason"]) == (0, "retention was too short")
     assert ingest(spark, settings, stream, "run").rows == 3
     assert sorted(row["offset"] for row in rows(bronze_of(stream))) == [0, 1, 2, 3, 7, 8, 9]
     assert list(ledger.problems(reversed(list(ledger.entries(settings, bronze_of(stream)))))) == []
-    assert accept_gap(spark, settings, stream, by="an operator", why="again") is None
+    assert accept_gap(spark, settings, stream, by="an operator", reason="again") is None
