@@ -1,6 +1,7 @@
 """``lockstep init`` makes an empty project that works as it is, and touches nothing that is there."""
 
 import os
+import re
 import subprocess
 import sys
 from string import Template
@@ -64,11 +65,12 @@ def test_an_empty_project_has_no_streams_and_views_and_its_tests_pass(empty):
         assert printed in done.stdout
 
 
-def test_the_shop_has_the_files_that_a_new_project_gets():
-    words = {"package": "shop"}
-    for file, template in {
-        "dbt/dbt_project.yml": "dbt_project.yml",
-        "tests/shop/oracles/record.py": "record.py",
-    }.items():
-        expected = Template((TEMPLATES / f"{template}.tmpl").read_text()).substitute(words)
-        assert (CHECKOUT / file).read_text() == expected, f"{file} and its template are to be changed together"
+@pytest.mark.parametrize(
+    ("file", "template"),
+    [("dbt/dbt_project.yml", "dbt_project.yml"), ("tests/shop/oracles/record.py", "record.py")],
+)
+def test_the_shop_has_the_files_that_a_new_project_gets(file, template):
+    expected = Template((TEMPLATES / f"{template}.tmpl").read_text()).substitute(package="shop")
+    # Only the streams are the shop's own.
+    actual = re.sub(r"(REQUIRED: .* = ){.*?\n}", r"\1{}", (CHECKOUT / file).read_text(), flags=re.DOTALL)
+    assert actual == expected, f"{file} and its template must be changed together"

@@ -12,7 +12,7 @@ from lockstep.catalog import connect
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
 from lockstep.serving import manifest
-from lockstep.serving.merged import FRESHNESS, freshness, publish, visible
+from lockstep.serving.merged import FRESHNESS, follow, freshness, publish, visible
 
 Answer = dict[tuple[str, str], tuple[int, str, bool]]
 
@@ -119,4 +119,5 @@ def test_readers_are_held_at_the_version_that_the_manifest_or_a_failed_gate_name
     spark.sql(f"UPDATE gold.{view.name} SET views = 9")
     assert by_key(answer(spark, view)) == {("10:00", "/"): (1, "batch", True)}
     manifest.publish(spark, settings, f"test-{view.name}", {f"gold.{view.name}": version + 1})
+    follow(spark, settings, [f"gold.{view.name}"])
     assert by_key(answer(spark, view)) == {("10:00", "/"): (9, "batch", True)}

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-# What the shop's events must have beside their id and time. It is repeated here, because an oracle does not ask the contracts.
-REQUIRED = {
+# Columns that events must have besides their id and time, by stream: repeated here, because an oracle does not ask the contracts.
+REQUIRED: dict[str, tuple[str, ...]] = {
     "clicks": ("user_id", "session_id"),
     "follows": ("user_id", "product_id", "follows"),
     "impressions": ("user_id", "ad_id"),
