@@ -20,7 +20,7 @@ from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import serving_of
 from lockstep.kafka_clients import producer
-from lockstep.reconcile.run import last as reconciled
+from lockstep.reconcile.record import last
 from lockstep.settings import Settings, load
 from lockstep.testing import Sent, comparable, made_up
 
@@ -67,6 +67,12 @@ def serves(settings: Settings, view: View, expected: list[dict[str, Any]]) -> bo
     return found == wanted and all(row["_final"] for row in rows)
 
 
+def reconciled(settings: Settings, view: View) -> bool:
+    """Whether both layers of the view have been compared."""
+    comparison = last(settings, view)
+    return comparison is not None and comparison.windows > 0
+
+
 def main(seconds: float) -> None:
     """Send, unpause and wait."""
     sys.path.insert(0, str(Path.cwd()))
@@ -84,7 +90,7 @@ def main(seconds: float) -> None:
         expected = rows_of_the_oracle(view, sent)
         assert len(expected) > 10, view.name
         patiently(serves, settings, view, expected)
-        patiently(lambda view=view: reconciled(settings, view).get("windows"))
+        patiently(reconciled, settings, view)
 
 
 if __name__ == "__main__":

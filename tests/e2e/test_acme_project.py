@@ -21,7 +21,7 @@ from tests.support.wheel import build
 STREAM = "stream returns --column return_id:STRING --column returned_at:TIMESTAMP --column order_id:STRING"
 STREAM += " --column refund:DECIMAL(12,2) --id return_id --time returned_at --key order_id"
 # Until every layer has all records, and reconcile has compared the two: a minute on two idle cores.
-PATIENCE = 300
+PATIENCE = 420
 
 
 @dataclass
