@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from lockstep.checkpoints import generations
+from lockstep.checkpoints.alias import readable
 from lockstep.checkpoints.errors import Refused
 from lockstep.checkpoints.files import Checkpoint
 
@@ -103,7 +104,9 @@ def is_machines(row: Any) -> bool:
 
 
 def _read(spark: "SparkSession", location: str, row: Any, options: dict[str, str]) -> "DataFrame":
-    return spark.read.format("statestore").options(path=location, operatorId=row["operatorId"], **options).load()
+    return (
+        spark.read.format("statestore").options(path=readable(location), operatorId=row["operatorId"], **options).load()
+    )
 
 
 def _variables(row: Any) -> dict[str, dict[str, str]]:
