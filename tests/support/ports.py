@@ -67,7 +67,7 @@ def shared(directory: Path) -> Iterator[Stack]:
     with pytest.MonkeyPatch.context() as patch:
         with _locked(directory):
             users.write_text(str(int(users.read_text()) + 1 if users.exists() else 1))
-            own_ports(patch, directory / "home", json.loads(ports.read_text()) if ports.exists() else None)
+            own_ports(patch, directory / "my home", json.loads(ports.read_text()) if ports.exists() else None)
             # All tests together have more tables than one platform.
             patch.setenv("LOCKSTEP_SPARK_MEMORY", "3g")
             running = Stack(configuration.load())

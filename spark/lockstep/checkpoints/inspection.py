@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
+from lockstep.checkpoints.alias import readable
 from lockstep.checkpoints.errors import ActionRefused
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
@@ -114,7 +115,9 @@ def is_state_machine(row: Any) -> bool:
 
 
 def _read(spark: "SparkSession", location: str, row: Any, options: dict[str, str]) -> "DataFrame":
-    return spark.read.format("statestore").options(path=location, operatorId=row["operatorId"], **options).load()
+    return (
+        spark.read.format("statestore").options(path=readable(location), operatorId=row["operatorId"], **options).load()
+    )
 
 
 def _reader_options(row: Any) -> dict[str, dict[str, str]]:
