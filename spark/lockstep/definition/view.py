@@ -81,7 +81,7 @@ class Definition(ABC):
     @property
     @abstractmethod
     def keeps_until(self) -> bool:
-        """Whether gold's ledger records the instant ``until`` which its rows are final; else that follows from its offsets."""
+        """Whether gold's ledger records, as ``until``, up to when rows are final; if not, that follows from its offsets."""
 
     @property
     @abstractmethod
