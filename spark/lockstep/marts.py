@@ -110,7 +110,7 @@ def _version(settings: "Settings", table: str) -> int | None:
 
 
 def directory(settings: "Settings") -> Path:
-    """The project's dbt project."""
+    """The directory of the project's dbt models."""
     return settings.project / "dbt"
 
 

@@ -49,7 +49,7 @@ class OpsTable:
 
     @contextmanager
     def writing(self, spark: "SparkSession", settings: "Settings", holder: str) -> "Iterator[NextCommit]":
-        """Hold the table, so that nobody else appends between the reading of its newest record and the next commit.
+        """Lock the table, so that nobody else appends between the reading of its newest record and the next commit.
 
         Args:
             holder: who holds it, such as the id of the run.
@@ -63,7 +63,7 @@ class OpsTable:
 
 @dataclass(frozen=True)
 class NextCommit:
-    """The commit that comes next, while its table is held.
+    """The next commit to a table, while the table is locked.
 
     Args:
         newest: the record of the commit before it; empty for the first.

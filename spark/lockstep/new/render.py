@@ -1,4 +1,4 @@
-"""Templates into files: what ``lockstep init`` and ``lockstep new`` have in common."""
+"""Turn templates into files, for ``lockstep init`` and ``lockstep new``."""
 
 import re
 from collections.abc import Mapping
