@@ -20,7 +20,8 @@ def orphan_process() -> Iterator[Callable[[Stack], psutil.Process]]:
     def start(stack: Stack) -> psutil.Process:
         command = ["sleep", f"600.{uuid.uuid4().int}"]
         with postgres.connected(stack.settings, "postgres") as database, database.cursor() as cursor:
-            cursor.execute(f"COPY (SELECT) TO PROGRAM 'setsid {' '.join(command)} >/dev/null 2>&1 &'")
+            # The program reads what PostgreSQL writes to it, so that this does not end with a broken pipe.
+            cursor.execute(f"COPY (SELECT) TO PROGRAM 'cat >/dev/null; setsid {' '.join(command)} >/dev/null 2>&1 &'")
         started.append(process_with(command))
         return started[-1]
 

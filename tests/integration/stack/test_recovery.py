@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import javaproperties
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -89,9 +90,9 @@ def test_a_broker_that_advertises_an_unreachable_address_is_unhealthy(stack: Sta
     )
     broker.prepare(settings)
     file = settings.home / "run" / "kafka.properties"
-    advertised = f"advertised.listeners=PLAINTEXT://127.0.0.1:{settings.kafka_port}"
-    assert advertised in file.read_text()
-    file.write_text(file.read_text().replace(advertised, "advertised.listeners=PLAINTEXT://127.0.0.1:1"))
+    properties = javaproperties.loads(file.read_text())
+    assert properties["advertised.listeners"] == f"PLAINTEXT://127.0.0.1:{settings.kafka_port}"
+    file.write_text(javaproperties.dumps(properties | {"advertised.listeners": "PLAINTEXT://127.0.0.1:1"}))
     log = tmp_path / "kafka.log"
     with log.open("w") as output, subprocess.Popen(broker.command(settings), stdout=output, stderr=output) as running:
         try:
