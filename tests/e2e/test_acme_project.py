@@ -42,7 +42,8 @@ def programs_but_java(folder: Path) -> Path:
     """A folder with links to all programs of PATH except Java's."""
     folder.mkdir()
     for directory in map(Path, os.environ["PATH"].split(os.pathsep)):
-        for program in directory.iterdir() if directory.is_dir() else ():
+        # A user may have folders in PATH that only another user can read.
+        for program in directory.iterdir() if os.access(directory, os.R_OK | os.X_OK) else ():
             link = folder / program.name
             if not program.name.startswith("java") and not link.is_symlink():
                 link.symlink_to(program)

@@ -14,9 +14,18 @@ if TYPE_CHECKING:
 
 
 def read_range(spark: "SparkSession", settings: "Settings", ranges: "list[Range]") -> "DataFrame":
-    """The committed records of the ranges, and no others, in bronze's columns. One range at least is not empty."""
+    """The committed records of the ranges, and no others, in bronze's columns.
+
+    Args:
+        ranges: of one topic, at most one for each partition, and at least one that is not empty.
+
+    Raises:
+        ValueError: a partition has two ranges. Spark's source would read only one of them.
+    """
     not_empty = [r for r in ranges if r.size]
     topic = not_empty[0].topic
+    if len({(r.topic, r.partition) for r in not_empty}) < len(not_empty):
+        raise ValueError(f"{topic}: a partition has two ranges among {not_empty}, and Kafka's reader takes one")
     reader = (
         spark.read.format("kafka")
         .options(**_options(settings))
