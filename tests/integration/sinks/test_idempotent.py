@@ -14,7 +14,7 @@ from lockstep.sinks.mail import Mail
 @pytest.fixture
 def table(spark, settings):
     name = f"ops.counter_{uuid.uuid4().hex[:8]}"
-    lake.create(spark, settings, name, "name STRING, amount INT")
+    lake.create(spark, settings, name, {"name": "STRING", "amount": "INT"})
     return name
 
 
