@@ -22,6 +22,18 @@ from lockstep.kafka_clients import ensure_topics
 from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
 
+# What the conftest of each folder of integration tests takes over.
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_xdist_make_scheduler",
+    "rows",
+    "settings",
+    "shop",
+    "spark",
+    "stack",
+    "stream",
+    "view",
+]
 # The folders that take longest are begun first, so that no worker is left alone with one at the end.
 LONGEST = ("stack", "views", "checkpoints", "replay", "definition", "crash", "reconcile")
 
