@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from lockstep import settings
-from lockstep.session import session
+from lockstep.session import open_session
 from lockstep.settings import Settings
 from lockstep.stack import net, spark_server
 from lockstep.stack.errors import Unhealthy
@@ -57,7 +57,7 @@ def running(which: str, home: Path) -> Iterator[Settings]:
 def work(config: Settings) -> float:
     """The seconds that a new session takes for four small queries."""
     began = time.monotonic()
-    spark: Any = session(f"{config.spark_remote}/;user_id=benchmark")
+    spark: Any = open_session(f"{config.spark_remote}/;user_id=benchmark")
     rows = spark.range(1000).select("id", (F.col("id") % 7).alias("k"), F.concat(F.lit("a"), F.col("id")).alias("s"))
     rows.write.format("delta").mode("append").save(f"{config.lake}/rows")
     read = spark.read.format("delta").load(f"{config.lake}/rows")

@@ -57,7 +57,7 @@ def test_memory_is_flat_however_long_the_backlog(stack, report):
     report(f"| | | nothing: a backlog of {STEPS * STEP:,} in {STEPS} steps | | {STEPS * STEP} | server {used} MB |")
     assert ledger.latest(bounded, bronze_of(stream)).seq == STEPS
     assert max(used) <= 1.1 * used[0], used
-    assert max(process) <= spark_server.PART.megabytes, process
+    assert max(process) <= spark_server.SERVICE.megabytes, process
 
 
 def _left(settings):
