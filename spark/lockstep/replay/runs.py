@@ -60,11 +60,14 @@ def _time(text: str) -> datetime:
 
 def hull(entries: Iterable[ledger.Entry], topic: str) -> list[Range]:
     """One range per partition from the start of the first entry to the end of the last: entries join without a gap."""
+    return enclosing(r for entry in entries for r in entry.ranges if r.topic == topic)
+
+
+def enclosing(ranges: Iterable[Range]) -> list[Range]:
+    """One range per partition of a topic, from the lowest start to the highest end."""
     by_partition: dict[int, list[Range]] = {}
-    for entry in entries:
-        for r in entry.ranges:
-            if r.topic == topic:
-                by_partition.setdefault(r.partition, []).append(r)
+    for r in ranges:
+        by_partition.setdefault(r.partition, []).append(r)
     return [
         Range(rs[0].topic, rs[0].topic_id, p, min(r.start for r in rs), max(r.end for r in rs))
         for p, rs in sorted(by_partition.items())

@@ -15,7 +15,7 @@ from lockstep.ledger.ranges import Range, to_where
 from lockstep.refine.parse import parse
 from lockstep.refine.silver import classify, counted, remembered
 from lockstep.replay.plan import Part, Plan
-from lockstep.replay.runs import hull, overlap, runs
+from lockstep.replay.runs import enclosing, overlap, runs
 from lockstep.replay.stages import ShadowedBronze, ShadowedSilver
 from lockstep.replay.tables import shadow_result, write_shadow
 
@@ -39,8 +39,9 @@ def shadow_bronze(spark: "SparkSession", settings: "Settings", part: Part, repla
         return known
     entries = [run.entry for run in runs(settings, bronze, "timestamp") if overlap(run.entry.ranges, part.ranges)]
     rows = lake.read(spark, settings, bronze)
-    # One range for each partition: Spark's source takes no more, and rows that bronze has are left out below.
-    ranges = [r for r in hull(_entries_with_lost_rows(spark, rows, entries), CONTRACTS[part.stream].topic) if r.size]
+    # One range for each partition: Spark's source takes no more, and rows that bronze has are left out below. An empty range does
+    # not count: its offset may be older than the log's first.
+    ranges = enclosing(r for entry in _entries_with_lost_rows(spark, rows, entries) for r in entry.ranges if r.size)
     lost = rows.where("false")
     if ranges:
         _check_log(settings, ranges)
