@@ -54,16 +54,13 @@ def adopt_orphans() -> None:
 def end_descendants(grace_seconds: float) -> None:
     """Wait until all descendants of this process have ended, and kill those that still run after some seconds."""
     deadline = time.monotonic() + grace_seconds
+    # Again, because one that ends may have started others in the meantime.
     while descendants := psutil.Process().children(recursive=True):
-        late = time.monotonic() > deadline
-        for process in descendants:
-            with suppress(psutil.Error):  # it has ended in the meantime
-                if late:
-                    process.kill()
-        with suppress(ChildProcessError):  # all that is left are children of children
-            while os.waitpid(-1, os.WNOHANG) != (0, 0):
-                pass
-        time.sleep(_LOOK_SECONDS / 10)
+        _, late = psutil.wait_procs(descendants, max(0.0, deadline - time.monotonic()))
+        for process in late:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(late)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -106,7 +106,8 @@ def stuck_backend(stack: Stack) -> psutil.Process:
     def wait_for_a_program() -> None:
         with postgres.connected(stack.settings, "shop") as database, database.cursor() as cursor:
             pid.set_result(database.info.backend_pid)
-            with suppress(psycopg2.OperationalError):
+            # The connection ends, or the program is killed first.
+            with suppress(psycopg2.Error):
                 cursor.execute("COPY (SELECT) TO PROGRAM 'sleep 600'")
 
     threading.Thread(target=wait_for_a_program, daemon=True).start()
