@@ -14,7 +14,7 @@ from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from lockstep.checkpoints.fields import DESCRIPTIONS, LONGEST_TEXT, RESET_TO, SAVEPOINT_NAME, Action
-from lockstep.orchestration import LIVE_POOL, defaults
+from lockstep.orchestration import LIVE_POOL, defaults, triggered_by
 from lockstep.project import module_names
 
 # The names of their modules: to import the views themselves would import Spark.
@@ -78,9 +78,8 @@ def checkpoints():
         from lockstep.errors import LockstepError
         from lockstep.settings import load
 
-        by = getattr(dag_run, "triggering_user_name", None) or "airflow"
         try:
-            outcomes = actions.carry_out(load(), form.request({**params, "by": by}), run_id)
+            outcomes = actions.carry_out(load(), form.request({**params, "by": triggered_by(dag_run)}), run_id)
         except LockstepError as refusal:
             # The same request would be refused again, so the task is not retried.
             raise AirflowFailException(str(refusal)) from None

@@ -14,7 +14,7 @@ from airflow.sdk import Param, TriggerRule, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from lockstep.contracts import CONTRACTS
-from lockstep.orchestration import BACKFILL_POOL, defaults
+from lockstep.orchestration import BACKFILL_POOL, defaults, triggered_by
 from lockstep.project import module_names
 from lockstep.replay import form
 from lockstep.replay.request import ReplayRefused
@@ -30,11 +30,6 @@ def refusing(step: Callable[..., Any], *arguments: Any) -> Any:
         return step(*arguments)
     except ReplayRefused as refusal:
         raise AirflowFailException(str(refusal)) from None
-
-
-def person(dag_run: Any) -> str:
-    """Who started the run, as far as Airflow knows."""
-    return getattr(dag_run, "triggering_user_name", None) or "airflow"
 
 
 @dag(
@@ -54,7 +49,7 @@ def replay():
     def plan(run_id: str, params: Mapping[str, Any], dag_run: Any = None) -> str:
         from lockstep import tasks
 
-        return refusing(tasks.replay_plan, dict(params), run_id, person(dag_run))
+        return refusing(tasks.replay_plan, dict(params), run_id, triggered_by(dag_run))
 
     @task
     def shadow(replay_id: str, run_id: str) -> dict[str, Any]:
@@ -138,7 +133,7 @@ def replay_undo():
     def undo(run_id: str, params: Mapping[str, Any], dag_run: Any = None) -> dict[str, Any]:
         from lockstep import tasks
 
-        return refusing(tasks.replay_undo, params["replay"], run_id, person(dag_run))
+        return refusing(tasks.replay_undo, params["replay"], run_id, triggered_by(dag_run))
 
     undo()
 

@@ -34,3 +34,8 @@ def defaults(pool: str) -> dict[str, Any]:
         "priority_weight": 100 if pool == LIVE_POOL else 1,
         "weight_rule": "absolute",
     }
+
+
+def triggered_by(dag_run: Any) -> str:
+    """Who started the DAG run, as far as Airflow knows."""
+    return getattr(dag_run, "triggering_user_name", None) or "airflow"
