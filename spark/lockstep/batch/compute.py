@@ -1,6 +1,6 @@
 """Compute a view from silver, for an interval of time. Pure."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,13 @@ from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
 from lockstep.definition.events import event, events
 from lockstep.definition.keyed import advance, final, in_log_order
+from lockstep.definition.view import EPOCH, MICROSECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def result(
@@ -84,4 +83,4 @@ def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table]
 
 
 def _micros(instant: datetime) -> int:
-    return (instant.astimezone(UTC) - _EPOCH) // timedelta(microseconds=1)
+    return (instant.astimezone(UTC) - EPOCH) // MICROSECOND

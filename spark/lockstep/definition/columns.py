@@ -16,6 +16,8 @@ CHANGE: Columns = {
     "_deleted": "BOOLEAN",
     "_before": "STRING",
 }
+# How Spark writes a timestamp into JSON without losing its microseconds.
+TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 
 def ddl(columns: Columns) -> str:

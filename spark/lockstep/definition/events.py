@@ -1,6 +1,6 @@
 """A keyed view's input rows as events for its machines: the same from silver (batch) and from the parser (live). Pure."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +8,9 @@ from pyspark.sql import functions as F
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import states
-from lockstep.definition.columns import ddl
+from lockstep.definition.columns import TIMESTAMP_FORMAT, ddl
 from lockstep.definition.keyed import Event, Input, Keyed
+from lockstep.definition.view import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +26,7 @@ COLUMNS = {
     "_data": "STRING",
 }
 # Null fields and microseconds are kept, so that two texts are equal only if their rows are.
-EXACT_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EXACT_JSON = {"ignoreNullFields": "false", "timestampFormat": TIMESTAMP_FORMAT}
 
 
 def events(view: Keyed, rows: "Mapping[str, DataFrame]") -> "DataFrame":
@@ -93,7 +93,11 @@ def _position(read: Input) -> "Column":
     return F.concat_ws("/", *(F.lpad(F.col(c).cast("string"), 20, "0") for c in ("_commit_lsn", "_lsn")))
 
 
+def time_of(row: "Mapping[str, Any]") -> datetime:
+    """When the event of a row of :data:`COLUMNS` happened (UTC)."""
+    return EPOCH + timedelta(microseconds=row["_time"])
+
+
 def event(row: "Mapping[str, Any]") -> Event:
     """One event out of a row of :data:`COLUMNS`."""
-    time = _EPOCH + timedelta(microseconds=row["_time"])
-    return Event(time, row["_id"], row["_stream"], states.loads(row["_data"]), row["_position"])
+    return Event(time_of(row), row["_id"], row["_stream"], states.loads(row["_data"]), row["_position"])

@@ -5,14 +5,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from lockstep.definition.keyed import Event, Row, State
-
-# The resolution of Spark's timestamps: an end that is included has passed one such step later.
-INSTANT = timedelta(microseconds=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from lockstep.definition.view import EPOCH, MICROSECOND
 
 
 def composite_key(first: str, second: str) -> str:
@@ -51,7 +48,7 @@ class IntervalJoin:
     def timer(self, state: State) -> datetime:
         ends: list[datetime] = [left["time"] + self.within for left in state["waiting"][:1]]
         ends += [right["time"] for right in state["now"][:1]]
-        return min(ends) + INSTANT
+        return min(ends) + MICROSECOND
 
     def on_timer(self, state: State, at: datetime) -> tuple[State, list[Row]]:
         over = [left for left in state["waiting"] if left["time"] + self.within < at]
@@ -105,7 +102,7 @@ class IntervalRate:
     def timer(self, state: State) -> datetime:
         ends: list[datetime] = [self._closes(at) for at, _, _ in state["waiting"][:1]]
         ends += [at for at, _, _ in state["now"][:1]]
-        return min(ends) + INSTANT
+        return min(ends) + MICROSECOND
 
     def on_timer(self, state: State, at: datetime) -> tuple[State, list[Row]]:
         over = [left for left in state["waiting"] if self._closes(left[0]) < at]
@@ -115,7 +112,7 @@ class IntervalRate:
         return (state | {"waiting": waiting, "now": now} if waiting or now else None), rows
 
     def _start(self, at: datetime) -> datetime:
-        return at - (at - _EPOCH) % self.size
+        return at - (at - EPOCH) % self.size
 
     def _closes(self, at: datetime) -> datetime:
         """The last instant at which a left event of the window of ``at`` can find a partner."""

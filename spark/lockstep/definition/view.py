@@ -16,9 +16,11 @@ from lockstep.definition.columns import Columns
 
 Policy = Literal["ignore", "correct", "side_output"]
 Interval = tuple[datetime, datetime]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Before and after every event: the interval of a view that is computed as a whole.
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+BEGINNING = EPOCH
 END = datetime(9999, 12, 31, tzinfo=UTC)
+# The resolution of Spark's timestamps: an end that is included has passed one such step later.
 MICROSECOND = timedelta(microseconds=1)
 
 

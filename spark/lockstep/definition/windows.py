@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from lockstep.definition.view import MICROSECOND
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
-
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def per_window(
@@ -35,8 +35,8 @@ def per_window(
     """
     if slide > size:
         # Spark's window has no gaps: take a window of the whole slide, and only the rows of its first part.
-        since_start = F.pmod(F.unix_micros(time), F.lit(slide // _MICROSECOND))
-        rows = rows.where(since_start < size // _MICROSECOND)
+        since_start = F.pmod(F.unix_micros(time), F.lit(slide // MICROSECOND))
+        rows = rows.where(since_start < size // MICROSECOND)
     window = F.window(time, _text(max(size, slide)), _text(slide))
     start = F.col("window.start")
     end = start + F.make_dt_interval(secs=F.lit(size.total_seconds()))
@@ -84,4 +84,4 @@ def ranked(rows: "DataFrame", size: timedelta, slide: timedelta, item: str, high
 
 
 def _text(length: timedelta) -> str:
-    return f"{length // _MICROSECOND} microseconds"
+    return f"{length // MICROSECOND} microseconds"

@@ -1,20 +1,20 @@
 """Run a keyed view's state machines inside Spark: state and waiting events are in the state store, timers are in event time."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from lockstep.definition import states
-from lockstep.definition.events import COLUMNS, event
+from lockstep.definition.events import COLUMNS, event, time_of
 from lockstep.definition.keyed import Event, Keyed, advance, in_log_order
+from lockstep.definition.view import EPOCH
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = tuple(name for name in COLUMNS if name != "_key")
 NEW: dict[str, Any] = {"state": None, "revision": 0, "seen": {}}
 
@@ -54,9 +54,9 @@ class Machine(StatefulProcessor):
         timerValues: "TimerValues",
         expiredTimerInfo: "ExpiredTimerInfo",  # noqa: ARG002
     ) -> Iterator[Row]:
-        until = _EPOCH + timedelta(milliseconds=timerValues.getCurrentWatermarkInMs()) - self.view.limit
+        until = EPOCH + timedelta(milliseconds=timerValues.getCurrentWatermarkInMs()) - self.view.limit
         waiting = [states.loads(text) for (text,) in self.pending.get()] if self.pending.exists() else []
-        later = [row for row in waiting if _instant(row) >= until]
+        later = [row for row in waiting if time_of(row) >= until]
         # An event that came twice is one.
         due = sorted({(e.time, e.stream, e.id): e for e in map(event, waiting) if e.time < until}.values())
         if due:
@@ -86,7 +86,7 @@ class Machine(StatefulProcessor):
 
     def _register_timer(self, instant: datetime) -> None:
         """Ask Spark for a call when no event up to the instant can still be on time."""
-        due = (instant + self.view.limit - _EPOCH) // timedelta(milliseconds=1)
+        due = (instant + self.view.limit - EPOCH) // timedelta(milliseconds=1)
         self.handle.registerTimer(due + 1)
 
 
@@ -102,8 +102,4 @@ def _newer(seen: dict[str, dict[str, str]], events: list[Event]) -> Iterator[Eve
 
 
 def _earliest(rows: list[dict[str, Any]]) -> datetime:
-    return min(_instant(row) for row in rows)
-
-
-def _instant(row: dict[str, Any]) -> datetime:
-    return _EPOCH + timedelta(microseconds=row["_time"])
+    return min(map(time_of, rows))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.definition.columns import ddl, struct
+from lockstep.definition.columns import TIMESTAMP_FORMAT, ddl, struct
 from lockstep.refine.tokens import tokenise
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ HEARTBEAT = "lockstep-heartbeat"
 # A row that is data, and passed validation.
 GOOD = "NOT _marker AND _reason IS NULL"
 _CORRUPT = "_corrupt_record"
-_MICROS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 _SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING>"
 
 
@@ -77,7 +76,7 @@ def _flat_event(contract: "Contract") -> "list[Column]":
 def _flat_change(contract: "Contract") -> "list[Column]":
     deleted = F.col("_payload.op") == "d"
     public = [F.col(f"_payload.before.{name}") for name in contract.columns if name not in contract.pii]
-    before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*public), {"timestampFormat": _MICROS}))
+    before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*public), {"timestampFormat": TIMESTAMP_FORMAT}))
     row = F.when(deleted, F.col("_payload.before")).otherwise(F.col("_payload.after"))
     lsn = F.col("_payload.source.lsn")
     # Debezium: source.sequence is ["<LSN of the last commit>", "<LSN of this row>"]; the first is null in a snapshot.

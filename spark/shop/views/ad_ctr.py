@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lockstep.definition import Input, Keyed
-from lockstep.definition.joins import INSTANT, IntervalRate
+from lockstep.definition.joins import IntervalRate
 from lockstep.definition.keyed import Row
+from lockstep.definition.view import MICROSECOND
 
 WITHIN = timedelta(minutes=10)
 SIZE = timedelta(minutes=10)
@@ -41,5 +42,5 @@ VIEW = Keyed(
     process=RATE.process,
     timer=RATE.timer,
     on_timer=RATE.on_timer,
-    lookback=SIZE + WITHIN + INSTANT,
+    lookback=SIZE + WITHIN + MICROSECOND,
 )

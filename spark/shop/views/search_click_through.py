@@ -7,8 +7,9 @@ without a click becomes a row (``click_no`` 0, no position) when its hour is ove
 from datetime import timedelta
 
 from lockstep.definition import Event, Input, Keyed
-from lockstep.definition.joins import INSTANT, IntervalJoin, composite_key
+from lockstep.definition.joins import IntervalJoin, composite_key
 from lockstep.definition.keyed import Row
+from lockstep.definition.view import MICROSECOND
 
 WITHIN = timedelta(hours=1)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -52,5 +53,5 @@ VIEW = Keyed(
     process=JOIN.process,
     timer=JOIN.timer,
     on_timer=JOIN.on_timer,
-    lookback=WITHIN + INSTANT,
+    lookback=WITHIN + MICROSECOND,
 )

@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lockstep.definition import Input, Keyed
-from lockstep.definition.joins import INSTANT, IntervalRate
+from lockstep.definition.joins import IntervalRate
 from lockstep.definition.keyed import Row
+from lockstep.definition.view import MICROSECOND
 
 WITHIN = timedelta(hours=1)
 SIZE = timedelta(hours=1)
@@ -49,5 +50,5 @@ VIEW = Keyed(
     process=RATE.process,
     timer=RATE.timer,
     on_timer=RATE.on_timer,
-    lookback=SIZE + WITHIN + INSTANT,
+    lookback=SIZE + WITHIN + MICROSECOND,
 )

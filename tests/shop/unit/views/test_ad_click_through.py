@@ -9,7 +9,7 @@ from tests.shop.unit.views.events import CUTS, MANY, records_of, rows_of
 from tests.shop.unit.views.feed import bag
 from tests.support.records import at
 
-from lockstep.definition.joins import INSTANT
+from lockstep.definition.view import MICROSECOND
 from shop.views.ad_click_through import VIEW
 
 STREAMS = ("impressions", "clicks")
@@ -39,7 +39,7 @@ def test_impressions_clicks():
     joined, unmatched = rows([shown(0), clicked(120), shown(300, "456", "B")])
     assert (joined["ad_id"], joined["user_id"], joined["delay_ms"]) == ("123", "A", 120_000)
     assert (unmatched["ad_id"], unmatched["user_id"], unmatched["click_no"]) == ("456", "B", 0)
-    assert unmatched["at"] - INSTANT == at(300) + timedelta(minutes=10)  # 10:15
+    assert unmatched["at"] - MICROSECOND == at(300) + timedelta(minutes=10)  # 10:15
     assert sum(r["click_no"] == 1 for r in (joined, unmatched)) / 2 == 0.5
 
 
