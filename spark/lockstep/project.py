@@ -35,18 +35,19 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
     @property
     def _items(self) -> dict[str, Item]:
         if self._loaded is None:
-            items = [self.load(name) for name in module_names(self.folder)]
+            owner = package()
+            items = [self.load(owner, name) for name in module_names(self.folder)]
             self._loaded = {item.name: item for item in items}  # type: ignore[attr-defined]
         return self._loaded
 
-    def load(self, module: str) -> Item:
-        """Import one module of the folder, and return what it defines.
+    def load(self, owner: str, module: str) -> Item:
+        """Import one module of the folder in the package ``owner``, and return what it defines.
 
         Raises:
             ProjectInvalid: the module does not define the constant, or leaves out a required field.
         """
         try:
-            item: Item = getattr(import_module(f"{package()}.{self.folder}.{module}"), self.constant)
+            item: Item = getattr(import_module(f"{owner}.{self.folder}.{module}"), self.constant)
         except (TypeError, AttributeError) as error:
             raise ProjectInvalid(
                 f"{folder(self.folder) / module}.py does not define {self.constant}: {error}."
@@ -75,6 +76,22 @@ def package() -> str:
     Raises:
         ProjectInvalid: the settings name no package.
     """
+    return _settings().package
+
+
+def folder(name: str) -> Path:
+    """The directory ``spark/<package>/<name>`` of the project."""
+    settings = _settings()
+    return settings.project / "spark" / settings.package / name
+
+
+def module_names(name: str) -> list[str]:
+    """The names of the modules in such a directory, sorted. Nothing is imported, so that DAG files may call it."""
+    return sorted(file.stem for file in folder(name).glob("*.py") if file.stem != "__init__")
+
+
+def _settings() -> configuration.Settings:
+    """The settings, which name a package; after the call it can be imported."""
     settings = configuration.load()
     if not settings.package:
         raise ProjectInvalid(
@@ -84,14 +101,4 @@ def package() -> str:
     sources = str(settings.project / "spark")
     if sources not in sys.path:
         sys.path.insert(0, sources)
-    return settings.package
-
-
-def folder(name: str) -> Path:
-    """The directory ``spark/<package>/<name>`` of the project."""
-    return configuration.load().project / "spark" / package() / name
-
-
-def module_names(name: str) -> list[str]:
-    """The names of the modules in such a directory, sorted. Nothing is imported, so that DAG files may call it."""
-    return sorted(file.stem for file in folder(name).glob("*.py") if file.stem != "__init__")
+    return settings

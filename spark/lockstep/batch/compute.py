@@ -1,6 +1,6 @@
 """Compute a view from silver, for an interval of time. Pure."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +8,8 @@ from pyspark.sql import functions as F
 
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
-from lockstep.definition.events import event, events
+from lockstep.definition.events import event, events, micros
 from lockstep.definition.keyed import advance, final, in_log_order
-from lockstep.definition.view import EPOCH, MICROSECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,11 +55,11 @@ def _keyed(
     view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime, only: "DataFrame | None"
 ) -> "DataFrame":
     is_change = F.col("_position").isNotNull()
-    rows = events(view, silver).where(is_change | (F.col("_time") < _micros(high)))
+    rows = events(view, silver).where(is_change | (F.col("_time") < micros(high)))
     if only is not None:
         rows = rows.join(only, "_key", "left_semi")
     if view.lookback is not None:
-        rows = rows.where(is_change | (F.col("_time") >= _micros(low - view.lookback)))
+        rows = rows.where(is_change | (F.col("_time") >= micros(low - view.lookback)))
     spark = rows.sparkSession
     columns = spark.createDataFrame([], ddl(view.output_columns)).schema
     return rows.groupBy("_key").applyInArrow(_machine(view, high, columns), columns)
@@ -80,7 +79,3 @@ def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table]
         return pa.Table.from_pylist(final(view, out), schema=schema)
 
     return run
-
-
-def _micros(instant: datetime) -> int:
-    return (instant.astimezone(UTC) - EPOCH) // MICROSECOND

@@ -21,7 +21,7 @@ from lockstep.definition.trial import ensure
 from lockstep.definition.version import definition_version
 from lockstep.definition.view import BEGINNING, Interval
 from lockstep.ledger.event_time import reached
-from lockstep.ledger.ranges import Range, ends, size, to_where
+from lockstep.ledger.ranges import Range, ends, size, to_where, where_below
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 _NO_LIMIT = 1 << 62
-# How long gold's ledger can be read, and how long a write is known that runs again.
-PROPERTIES = {
-    "delta.setTransactionRetentionDuration": "interval 400 days",
-    "delta.logRetentionDuration": "interval 400 days",
-}
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,7 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
             with lease(settings, late.CATALOG, run_id):
                 late.define(spark, view)
         if newest is None:
-            lake.create(spark, settings, table, view.output_columns, properties=PROPERTIES)
+            lake.create(spark, settings, table, view.output_columns, properties=ledger.RETENTION)
         silver = {t.stream: lake.read(spark, settings, t.source.table, t.source.version) for t in taken}
         new = summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken})
         until = _until(settings, view, taken, newest)
@@ -102,7 +97,7 @@ def rebuild(
         if newest is None or ledger.by_this_code(settings, newest):
             return None
         silver = {stream: covered(spark, settings, stream, newest) for stream in view.streams}
-        position = [Range(r.topic, r.topic_id, r.partition, r.end, r.end) for r in newest.ranges]
+        position = ledger.unchanged_position(newest)
         span = bounded(view, newest, start, end)
         written = written_as(view, span)
         record = ledger.record("rollup", newest, run_id, position, mixed=True, counts={}, until=newest.until, **written)
@@ -112,10 +107,8 @@ def rebuild(
 
 def covered(spark: "SparkSession", settings: "Settings", stream: str, newest: ledger.Entry) -> "DataFrame":
     """The rows of a stream's silver log that an entry of gold covers."""
-    topic = CONTRACTS[stream].topic
-    position = [Range(r.topic, r.topic_id, r.partition, 0, r.end) for r in newest.ranges if r.topic == topic]
-    silver = lake.read(spark, settings, Tables.of(CONTRACTS[stream]).log)
-    return silver.where(to_where(position, "_partition", "_offset"))
+    contract = CONTRACTS[stream]
+    return lake.read(spark, settings, Tables.of(contract).log).where(where_below(newest.ranges, contract.topic))
 
 
 def bounded(view: View, newest: ledger.Entry, start: datetime, end: datetime) -> Interval:

@@ -13,7 +13,7 @@ from lockstep.control.database import control
 from lockstep.kafka_clients import create_topics, latest_by_key
 from lockstep.sinks import outbox
 from lockstep.sinks.alerts import alerting_views, send_waiting
-from lockstep.sinks.kafka_senders import BATCHES
+from lockstep.sinks.kafka_senders import BATCHES, BATCHES_TOPIC
 
 app = typer.Typer(help="Alerts and their sinks: the topic, a webhook and e-mail.", no_args_is_help=True)
 
@@ -22,7 +22,7 @@ app = typer.Typer(help="Alerts and their sinks: the topic, a webhook and e-mail.
 def show(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
     """Show each view's delivery and newest batch, and by receiver how many alerts are waiting, sent, dropped and refused."""
     config = settings.load()
-    create_topics(config, {BATCHES: {"num_partitions": 1, "configs": {"cleanup.policy": "compact"}}})
+    create_topics(config, BATCHES_TOPIC)
     batches = {key.decode(): json.loads(value) for key, value in latest_by_key(config, BATCHES).items()}
     with control(config) as connection:
         direct = outbox.counts(connection)

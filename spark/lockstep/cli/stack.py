@@ -12,7 +12,6 @@ from lockstep.stack.registry import select
 from lockstep.stack.services import log_file
 from lockstep.stack.stack import Stack
 
-app = typer.Typer()
 console = Console(highlight=False, soft_wrap=True)
 Services = Annotated[
     list[str] | None, typer.Argument(help="Services, such as kafka spark airflow; all when none is named.")
@@ -24,20 +23,17 @@ def say(line: str) -> None:
     console.print(line, markup=False)
 
 
-@app.command()
 def up(services: Services = None) -> None:
     """Start the stack and wait until it is healthy."""
     project.package()
     Stack(settings.load()).up(services, say)
 
 
-@app.command()
 def down() -> None:
     """Stop the stack. Nothing is lost."""
     Stack(settings.load()).down(say)
 
 
-@app.command()
 def logs(
     service: Annotated[str, typer.Argument(help="A service, or supervisord.")],
     lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines to show.")] = 50,
@@ -53,7 +49,6 @@ def logs(
         say(line)
 
 
-@app.command("doctor")
 def diagnose() -> None:
     """Show what keeps the stack from running, and how to fix it."""
     current = settings.load()
@@ -77,7 +72,6 @@ def diagnose() -> None:
         raise typer.Exit(1)
 
 
-@app.command()
 def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False) -> None:
     """Stop the stack and remove all of its data: databases, topics, lake, logs and secrets.
 
@@ -90,7 +84,6 @@ def reset(yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confir
     say(f"{current.home} is removed; the jars in {current.cache} stay.")
 
 
-@app.command("jars")
 def fetch_jars(
     relock: Annotated[bool, typer.Option("--relock", help="Write infra/jars.lock again.")] = False,
 ) -> None:

@@ -1,6 +1,10 @@
 """Columns are a mapping from name to Spark type. Here are those that the platform adds, and Spark's DDL."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lockstep.contracts import Contract
 
 Columns = Mapping[str, str]
 
@@ -18,6 +22,11 @@ CHANGE: Columns = {
 }
 # How Spark writes a timestamp into JSON without losing its microseconds.
 TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+
+
+def log_columns(contract: "Contract") -> Columns:
+    """The columns of a stream's log in silver."""
+    return {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else {})}
 
 
 def ddl(columns: Columns) -> str:

@@ -1,6 +1,6 @@
 """A keyed view's input rows as events for its machines: the same from silver (batch) and from the parser (live). Pure."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition import states
 from lockstep.definition.columns import TIMESTAMP_FORMAT, ddl
 from lockstep.definition.keyed import Event, Input, Keyed
-from lockstep.definition.view import EPOCH
+from lockstep.definition.view import EPOCH, MICROSECOND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,6 +96,11 @@ def _position(read: Input) -> "Column":
 def time_of(row: "Mapping[str, Any]") -> datetime:
     """When the event of a row of :data:`COLUMNS` happened (UTC)."""
     return EPOCH + timedelta(microseconds=row["_time"])
+
+
+def micros(instant: datetime) -> int:
+    """An instant as ``_time`` has it: the inverse of :func:`time_of`."""
+    return (instant.astimezone(UTC) - EPOCH) // MICROSECOND
 
 
 def event(row: "Mapping[str, Any]") -> Event:

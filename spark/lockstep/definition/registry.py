@@ -7,9 +7,9 @@ from lockstep.project import ProjectInvalid, Registry
 
 
 class _Views(Registry[View]):
-    def load(self, module: str) -> View:
+    def load(self, owner: str, module: str) -> View:
         try:
-            return super().load(module)
+            return super().load(owner, module)
         except ProjectInvalid as error:
             # For example, a required field is left out: its allowed lateness, its key.
             raise ViewRefused(module, [str(error)]) from error

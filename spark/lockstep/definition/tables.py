@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lockstep.contracts import CONTRACTS
-
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.definition import View
@@ -53,11 +51,6 @@ def late_of(view: "View") -> str:
 def serving_of(view: "View") -> str:
     """The view's merged answer."""
     return f"serving.{view.name}"
-
-
-def sources(view: "View") -> list[str]:
-    """The silver tables that the view is computed from."""
-    return [Tables.of(CONTRACTS[stream]).log for stream in view.streams]
 
 
 def shadow_of(table: str, replay: str) -> str:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import Keyed, View, states
 from lockstep.definition.check import problems
-from lockstep.definition.columns import CHANGE, PROVENANCE, ddl
+from lockstep.definition.columns import PROVENANCE, ddl, log_columns
 from lockstep.definition.events import event, events
 from lockstep.definition.keyed import advance, final
 from lockstep.definition.version import definition_version
@@ -119,7 +119,7 @@ def _keyed(spark: "SparkSession", view: Keyed) -> Iterator[str]:
 
 def samples(spark: "SparkSession", contract: Contract) -> "DataFrame":
     """Rows of a stream's log, within one minute: each of them differs from the first in one column."""
-    kinds = {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else {})}
+    kinds = log_columns(contract)
     first = {name: _value(name, kind, 0) for name, kind in kinds.items()}
     rows = [first] + [first | {name: _value(name, kind, 1)} for name, kind in kinds.items()]
     unique = {"_offset", "_lsn", "_commit_lsn", *contract.unique_id} & kinds.keys()

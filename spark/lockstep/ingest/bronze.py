@@ -31,12 +31,7 @@ COLUMNS = {
     "value": "BINARY",
 }
 # Raw bytes may be personal data. With statistics on them, the Delta log would keep values that were erased from the rows.
-# 400 days: how long a ledger can be read, and how long a write is known that runs again.
-PROPERTIES = {
-    "delta.dataSkippingStatsColumns": "topic,partition,offset,timestamp,timestamp_type",
-    "delta.setTransactionRetentionDuration": "interval 400 days",
-    "delta.logRetentionDuration": "interval 400 days",
-}
+PROPERTIES = ledger.RETENTION | {"delta.dataSkippingStatsColumns": "topic,partition,offset,timestamp,timestamp_type"}
 
 
 def behind(settings: "Settings", contracts: "Iterable[Contract]") -> "list[Contract]":

@@ -1,7 +1,7 @@
 """The tables of the lake as Spark's catalog knows them: create, list, register, drop."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -38,14 +38,13 @@ def create(
     )
 
 
-def tables(settings: "Settings") -> list[str]:
-    """All tables of the lake, as ``layer.name``, sorted."""
+def tables(settings: "Settings", layers: Iterable[str] = LAYERS) -> list[str]:
+    """The tables of the lake in these layers, as ``layer.name``, sorted."""
     filesystem, root = fs.FileSystem.from_uri(settings.lake)
-    selectors = [fs.FileSelector(f"{root}/{layer}", allow_not_found=True) for layer in LAYERS]
     names = (
         f"{layer}.{info.base_name}"
-        for layer, selector in zip(LAYERS, selectors, strict=True)
-        for info in filesystem.get_file_info(selector)
+        for layer in layers
+        for info in filesystem.get_file_info(fs.FileSelector(f"{root}/{layer}", allow_not_found=True))
     )
     return sorted(name for name in names if exists(settings, name))
 

@@ -3,6 +3,7 @@
 from lockstep.ledger.chain import check_tip, problems
 from lockstep.ledger.entries import (
     HOUSEKEEPING,
+    RETENTION,
     Entry,
     add,
     by_this_code,
@@ -14,11 +15,13 @@ from lockstep.ledger.entries import (
     pending,
     record,
     txn,
+    unchanged_position,
     untouched,
 )
 
 __all__ = [
     "HOUSEKEEPING",
+    "RETENTION",
     "Entry",
     "add",
     "by_this_code",
@@ -32,5 +35,6 @@ __all__ = [
     "problems",
     "record",
     "txn",
+    "unchanged_position",
     "untouched",
 ]

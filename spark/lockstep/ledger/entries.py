@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 # Part of each transaction id. A table whose entries were counted from 1 again would need another one, because Delta skips a
 # commit whose number it has seen.
 _GENERATION = 1
+# How long a ledger can be read, and how long a write is known that runs again.
+RETENTION = {
+    "delta.setTransactionRetentionDuration": "interval 400 days",
+    "delta.logRetentionDuration": "interval 400 days",
+}
 # Operations of Delta that change no row.
 HOUSEKEEPING = {"CREATE TABLE", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
 
@@ -196,3 +201,8 @@ def record(
 def txn(table: str, record: Mapping[str, Any]) -> Txn:
     """The transaction id under which a record's writer commits to a table."""
     return Txn(f"{record['writer']}:{table}:{_GENERATION}", record["seq"])
+
+
+def unchanged_position(entry: Entry) -> list[Range]:
+    """An empty range for every partition: what a commit that takes no offsets records."""
+    return [Range(r.topic, r.topic_id, r.partition, r.end, r.end) for r in entry.ranges]

@@ -6,7 +6,7 @@ after each commit, and the next run compares the two.
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
@@ -16,19 +16,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Head:
-    """The newest commit that a ledger is known to have had, and its ranges."""
+    """The newest commit that a ledger is known to have had."""
 
     version: int
     seq: int
-    ranges: tuple[dict[str, Any], ...]
 
 
 def head(connection: "Connection", table: str) -> Head | None:
     """The ledger's head; None for a table that never had a commit."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT version, seq, ranges FROM ledger_heads WHERE table_name = %s", (table,))
+        cursor.execute("SELECT version, seq FROM ledger_heads WHERE table_name = %s", (table,))
         row = cursor.fetchone()
-    return Head(row[0], row[1], tuple(row[2])) if row else None
+    return Head(*row) if row else None
 
 
 def advance(connection: "Connection", table: str, version: int, seq: int, ranges: "list[Range]") -> None:

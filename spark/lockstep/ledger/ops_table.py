@@ -6,7 +6,7 @@ also the version of the commit's transaction id, so a commit that is tried twice
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
@@ -31,13 +31,11 @@ class OpsTable:
         name: ``ops.<name>``.
         columns: of its rows.
         writer: the name in its records; commits of others, such as OPTIMIZE, have none.
-        properties: Delta's, given when the table is created.
     """
 
     name: str
     columns: Columns
     writer: str
-    properties: Mapping[str, str] = field(default_factory=dict)
 
     def commits(self, settings: "Settings") -> Iterator[Commit]:
         """The writer's commits, newest first; needs no Spark."""
@@ -95,7 +93,5 @@ class NextCommit:
 
     def _frame(self, rows: "Rows | DataFrame") -> "DataFrame":
         if not lake.exists(self.settings, self.table.name):
-            lake.create(
-                self.spark, self.settings, self.table.name, self.table.columns, properties=self.table.properties
-            )
+            lake.create(self.spark, self.settings, self.table.name, self.table.columns)
         return self.spark.createDataFrame(rows, ddl(self.table.columns)) if isinstance(rows, list) else rows

@@ -162,3 +162,14 @@ def to_where(ranges: Iterable[Range], partition: str = "partition", offset: str 
         f"({partition} = {r.partition} AND {offset} >= {r.start} AND {offset} < {r.end})" for r in ranges if r.size
     ]
     return "(" + " OR ".join(parts) + ")" if parts else "false"
+
+
+def where_below(ranges: Iterable[Range], topic: str) -> str:
+    """A SQL predicate for all rows of a topic's silver before the ends of the ranges."""
+    position = [Range(r.topic, r.topic_id, r.partition, 0, r.end) for r in ranges if r.topic == topic]
+    return to_where(position, "_partition", "_offset")
+
+
+def where_in(ranges: Iterable[Range], topic: str) -> str:
+    """A SQL predicate for the rows of a topic's silver in the ranges."""
+    return to_where([r for r in ranges if r.topic == topic], "_partition", "_offset")

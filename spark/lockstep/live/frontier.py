@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
-from lockstep.definition.tables import Tables, gold_of
+from lockstep.definition.tables import Tables, gold_of, live_of
 from lockstep.definition.view import BEGINNING
 from lockstep.ledger.event_time import reached
 from lockstep.live import generations
@@ -71,7 +71,7 @@ def live_within(settings: "Settings", view: View, entry: ledger.Entry) -> LiveSn
     part of it.
     """
     newest: Commit | None = None
-    for commit in lake.commits(settings, f"live.{view.name}"):
+    for commit in lake.commits(settings, live_of(view)):
         newest = newest or commit
         writer = commit.record.get("writer")
         if writer == "generation" or (writer == "live" and "position" not in commit.record):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
 from lockstep.control.database import control
+from lockstep.definition.tables import live_of
 
 if TYPE_CHECKING:
     from lockstep.definition import View
@@ -43,7 +44,7 @@ class Generation:
     @property
     def table(self) -> str:
         """The query's table in the live layer."""
-        return f"live.{self.query}"
+        return live_of(self.query)
 
     @property
     def txn_app(self) -> str:

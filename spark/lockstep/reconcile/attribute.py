@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lockstep.contracts import CONTRACTS
 from lockstep.control.intervals import holders
 from lockstep.definition import Keyed, View
-from lockstep.definition.events import EXACT_JSON, events
+from lockstep.definition.events import EXACT_JSON, events, micros
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import BEGINNING, Interval
 from lockstep.reconcile import causes
@@ -130,8 +130,7 @@ def _touched(comparison: Comparison, view: Keyed) -> "DataFrame | None":
     if gold_position == live_position and snapshot.until == comparison.until:
         return None
     new = events(view, {s: silver[s].where(f"NOT ({below(s, snapshot.position)})") for s in view.streams})
-    first, last = sorted((snapshot.until, comparison.until))
-    low, high = (int(moment.timestamp() * 1_000_000) for moment in (first, last))
+    low, high = sorted(micros(moment) for moment in (snapshot.until, comparison.until))
     # One layer has processed these events, and the other still waits for their time.
     waiting = events(view, silver).where(
         F.col("_position").isNull() & (F.col("_time") >= low) & (F.col("_time") < high)

@@ -30,8 +30,12 @@ RESULT = {
 }
 
 
-def by_window(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[str, str]) -> "DataFrame":
-    """Compare two tables of a view, with one row per window: the columns of :func:`differences`, and ``window_end``."""
+def by_window(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[str, str] = LAYERS) -> "DataFrame":
+    """Compare two tables of a view, with one row per window (for a keyed view: per minute).
+
+    Returns:
+        The columns of :func:`differences`, and ``window_end``.
+    """
     return _with_end(counted(by_key(left, right, view, sides), sides), view)
 
 
@@ -87,7 +91,7 @@ def differences(left: "DataFrame", right: "DataFrame", keys: list[str], sides: t
     return counted(matched(left, right, keys, sides), sides)
 
 
-def counted(pairs: "DataFrame", sides: tuple[str, str] = LAYERS) -> "DataFrame":
+def counted(pairs: "DataFrame", sides: tuple[str, str]) -> "DataFrame":
     """Count the rows of :func:`matched` per window: the columns of :func:`differences`."""
     key_columns = [c for c in pairs.columns if c not in ("window_start", "_window", "kind", *sides)]
     difference = F.when(F.col("kind") != Kind.EQUAL.value, F.to_json(F.struct(*key_columns, *sides)))
@@ -97,11 +101,6 @@ def counted(pairs: "DataFrame", sides: tuple[str, str] = LAYERS) -> "DataFrame":
         *(F.count_if(F.col("kind") == kind).alias(kind) for kind in kinds),
         F.min(difference).alias("sample"),
     )
-
-
-def compare(live: "DataFrame", batch: "DataFrame", view: View) -> "DataFrame":
-    """Compare the two layers: one row per window (for a keyed view: per minute), with the columns of :func:`by_window`."""
-    return by_window(live, batch, view, LAYERS)
 
 
 def _only(side: str) -> str:

@@ -15,7 +15,7 @@ from lockstep.definition import View
 from lockstep.definition.events import EXACT_JSON
 from lockstep.definition.tables import Tables
 from lockstep.definition.view import BEGINNING, Interval
-from lockstep.ledger.ranges import Range, to_where
+from lockstep.ledger.ranges import Range, to_where, where_below
 from lockstep.live.frontier import LiveSnapshot
 from lockstep.reconcile.compare import values_of
 from lockstep.refine.parse import parse
@@ -62,9 +62,8 @@ class Comparison:
     def parsed(self, stream: str, where: str) -> "DataFrame":
         """The rows of bronze up to gold's position, in silver's columns, whether silver took them or not."""
         contract = CONTRACTS[stream]
-        position = {contract.topic: {r.partition: r.end for r in self.entry.ranges if r.topic == contract.topic}}
         raw = lake.read(self.spark, self.settings, Tables.of(contract).bronze)
-        rows = parse(raw, contract).where(where).where(below(stream, position))
+        rows = parse(raw, contract).where(where).where(where_below(self.entry.ranges, contract.topic))
         return rows.select(*self._silver(stream).columns)
 
     def computed(

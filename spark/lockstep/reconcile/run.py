@@ -14,7 +14,7 @@ from lockstep.definition.columns import ddl
 from lockstep.definition.view import BEGINNING
 from lockstep.reconcile import notify
 from lockstep.reconcile.attribute import attribute
-from lockstep.reconcile.compare import RESULT, compare
+from lockstep.reconcile.compare import RESULT, by_window
 from lockstep.reconcile.comparison import Comparison
 from lockstep.reconcile.difference import Difference
 from lockstep.reconcile.inputs import ComparisonInput, comparison_input
@@ -80,7 +80,7 @@ def _reconcile(
         return Report(view.name, Verdict.EQUAL, rows.until if rows else None, 0, 0)
     closed = view.closed(since, rows.until)
     rows = replace(rows, live=rows.live.where(closed), batch=rows.batch.where(closed))
-    windows = compare(rows.live, rows.batch, view).persist()
+    windows = by_window(rows.live, rows.batch, view).persist()
     try:
         extent = _extent(windows, settled_until)
         differences = _attributed(spark, settings, view, rows, extent)

@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
-from lockstep.definition.columns import CHANGE, PROVENANCE
+from lockstep.definition.columns import PROVENANCE, log_columns
 from lockstep.definition.tables import Tables
 from lockstep.failpoints import failpoint
 from lockstep.ledger.ranges import Range, ends, size, to_where
-from lockstep.refine.parse import parse
+from lockstep.refine.parse import GOOD, parse
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -33,12 +33,9 @@ QUARANTINE = {
     "_value": "BINARY",
     "_run_id": "STRING",
 }
-# How long silver's ledger can be read, and how long a write is known that runs again.
-_PROPERTIES = {
-    "delta.setTransactionRetentionDuration": "interval 400 days",
-    "delta.logRetentionDuration": "interval 400 days",
+QUARANTINE_PROPERTIES = ledger.RETENTION | {
+    "delta.dataSkippingStatsColumns": "_topic,_partition,_offset,_arrival,_reason"
 }
-QUARANTINE_PROPERTIES = _PROPERTIES | {"delta.dataSkippingStatsColumns": "_topic,_partition,_offset,_arrival,_reason"}
 
 
 def behind(settings: "Settings", contract: "Contract") -> bool:
@@ -82,10 +79,10 @@ def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
 
 
 def _create(spark: "SparkSession", settings: "Settings", contract: "Contract", tables: Tables) -> None:
-    columns = {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else {})}
-    lake.create(spark, settings, tables.log, columns, properties=_PROPERTIES)
+    columns = log_columns(contract)
+    lake.create(spark, settings, tables.log, columns, properties=ledger.RETENTION)
     if tables.current:
-        lake.create(spark, settings, tables.current, columns, properties=_PROPERTIES)
+        lake.create(spark, settings, tables.current, columns, properties=ledger.RETENTION)
 
 
 def _write(
@@ -106,8 +103,7 @@ def _write(
         if counts["quarantined"]:
             _quarantine(rows.where("_outcome = 'quarantined'"), settings, tables.quarantine, ranges, record)
             failpoint("quarantine-committed")
-        extra = CHANGE if contract.kind == "changes" else ()
-        fresh = rows.where("_outcome = 'silver'").select(*contract.columns, *PROVENANCE, *extra)
+        fresh = rows.where("_outcome = 'silver'").select(*log_columns(contract))
         if tables.current and counts["silver"]:
             _apply(fresh, settings, contract, tables.current, record)
             failpoint("changes-applied")
@@ -165,7 +161,7 @@ def classify(
     the first in ``order``. Those that arrive within the contract's ``dedup_window`` after it are duplicates.
     """
     identity = [*_identity(contract)]
-    is_good = F.expr("NOT _marker AND _reason IS NULL")
+    is_good = F.expr(GOOD)
     window = Window.partitionBy("_good", *identity).orderBy(*order)
     dedup_window = _dedup_window(contract)
     ranked = (

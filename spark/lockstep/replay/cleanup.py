@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 def release(spark: "SparkSession", settings: "Settings", replay: str) -> None:
     """Free the intervals of a replay that has ended, and remove its shadows."""
     intervals.release(settings, replay)
-    for table in shadows_of(settings, replay):
+    for table in shadows_of(lake.tables(settings, ["shadow"]), replay):
         lake.drop(spark, settings, table)
 
 
 def remove_orphan_shadows(spark: "SparkSession", settings: "Settings") -> list[str]:
     """Remove the shadows of replays that ended, but whose task died before it removed them; their names are returned."""
-    in_use = {t for replay in record.replays(settings) if replay.is_open for t in shadows_of(settings, replay.id)}
-    orphans = [table for table in lake.tables(settings) if table.startswith("shadow.") and table not in in_use]
+    shadows = lake.tables(settings, ["shadow"])
+    in_use = {t for replay in record.replays(settings) if replay.is_open for t in shadows_of(shadows, replay.id)}
+    orphans = [table for table in shadows if table not in in_use]
     for table in orphans:
         lake.drop(spark, settings, table)
     return orphans

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep import lake, ledger
+from lockstep import lake
 from lockstep.contracts import CONTRACTS
-from lockstep.control.leases import lease
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, shadow_of
+from lockstep.ledger.ops_table import OpsTable
 from lockstep.reconcile.compare import by_window, differences, rows_of
 from lockstep.replay.plan import Plan
 from lockstep.replay.stages import KeyCounts, Shadowed, TableDiff
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-TABLE = "ops.replay_windows"
 COLUMNS = {
     "replay": "STRING",
     "table": "STRING",
@@ -34,6 +33,7 @@ COLUMNS = {
     "removed": "BIGINT",
     "sample": "STRING",
 }
+TABLE = OpsTable("ops.replay_windows", COLUMNS, "replay")
 # As many windows as fit on a page beside the table of the diff; ops.replay_windows has all.
 SAMPLES = 5
 SIDES = ("new", "old")
@@ -103,17 +103,12 @@ def _with_verdict(windows: "DataFrame", table: str) -> "DataFrame":
 
 
 def _write(spark: "SparkSession", settings: "Settings", windows: "DataFrame", replay: str) -> None:
-    if not lake.exists(settings, TABLE):
-        lake.create(spark, settings, TABLE, COLUMNS)
-    with lease(settings, TABLE, replay):
-        earlier = [c.record for c in lake.commits(settings, TABLE) if "diff" in c.record]
-        record = {"writer": "replay", "seq": earlier[0]["seq"] + 1 if earlier else 1, "diff": replay}
-        txn = ledger.txn(TABLE, record)
-        if any(known["diff"] == replay for known in earlier):
+    with TABLE.writing(spark, settings, replay) as commit:
+        if any(known.record["diff"] == replay for known in TABLE.commits(settings)):
             # The shadow was computed again, or the stage died before its record was written.
-            lake.replace(windows, settings, TABLE, f"replay = '{replay}'", txn, record)
+            commit.replace(windows, f"replay = '{replay}'", {"diff": replay})
         else:
-            lake.append(windows, settings, TABLE, txn, record)
+            commit.append(windows, {"diff": replay})
 
 
 def _totals(windows: "DataFrame") -> "DataFrame":

@@ -15,13 +15,13 @@ from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, shadow_of
 from lockstep.definition.view import Interval
 from lockstep.failpoints import failpoint
-from lockstep.ledger.ranges import size
+from lockstep.ledger.ranges import size, where_in
 from lockstep.refine.silver import QUARANTINE, QUARANTINE_PROPERTIES
 from lockstep.replay.commits import Action
 from lockstep.replay.plan import Part, Target
 from lockstep.replay.record import Replay
 from lockstep.replay.stages import Shadowed, ShadowedView
-from lockstep.replay.tables import newest_entry, ranges_since, tables_written, where_in
+from lockstep.replay.tables import newest_entry, ranges_since, tables_written
 from lockstep.replay.writer import Writer
 
 if TYPE_CHECKING:

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lockstep import lake, ledger
-from lockstep.control.leases import lease
-from lockstep.definition.columns import ddl
+from lockstep.ledger.ops_table import OpsTable
 from lockstep.replay.plan import Plan
 from lockstep.replay.request import ReplayRefused, Request
 from lockstep.replay.stages import (
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-TABLE = "ops.replays"
 COLUMNS = {
     "replay": "STRING",
     "stage": "STRING",
@@ -40,6 +37,7 @@ COLUMNS = {
     "code_version": "STRING",
     "at": "TIMESTAMP",
 }
+TABLE = OpsTable("ops.replays", COLUMNS, "replay")
 RESULTS: tuple[type[StageResult], ...] = (Plan, Shadowed, Compared, Approved, Promoted, Undone, Discarded)
 _MODEL = {model.stage: model for model in RESULTS}
 # The field of a replay that has the stage's result.
@@ -91,8 +89,6 @@ class Replay:
 
 def write(spark: "SparkSession", settings: "Settings", replay: Replay, result: StageResult, run_id: str) -> None:
     """Add what a stage of the replay has found or done to the record."""
-    if not lake.exists(settings, TABLE):
-        lake.create(spark, settings, TABLE, COLUMNS)
     by = result.by if isinstance(result, Decision) else replay.by
     row = {
         "replay": replay.id,
@@ -105,20 +101,16 @@ def write(spark: "SparkSession", settings: "Settings", replay: Replay, result: S
         "code_version": code_version(),
         "at": datetime.now(UTC),
     }
-    with lease(settings, TABLE, run_id):
-        seq = next((c.record["seq"] for c in lake.commits(settings, TABLE) if "seq" in c.record), 0)
-        record = {
-            "writer": "replay",
-            "seq": seq + 1,
-            "replay": replay.id,
-            "stage": result.stage.value,
-            "by": by,
-            "request": replay.request.as_dict(),
-            "detail": result.model_dump(mode="json"),
-            "run_id": run_id,
-        }
-        rows = spark.createDataFrame([tuple(row.values())], ddl(COLUMNS))
-        lake.append(rows, settings, TABLE, ledger.txn(TABLE, record), record)
+    record = {
+        "replay": replay.id,
+        "stage": result.stage.value,
+        "by": by,
+        "request": replay.request.as_dict(),
+        "detail": result.model_dump(mode="json"),
+        "run_id": run_id,
+    }
+    with TABLE.writing(spark, settings, run_id) as commit:
+        commit.append([tuple(row.values())], record)
 
 
 def read(settings: "Settings", replay: str) -> Replay | None:
@@ -141,10 +133,8 @@ def find(settings: "Settings", replay: str) -> Replay:
 def replays(settings: "Settings") -> Iterator[Replay]:
     """All replays, the one that was opened last first."""
     later: dict[str, dict[Stage, Any]] = {}
-    for commit in lake.commits(settings, TABLE):
+    for commit in TABLE.commits(settings):
         record = commit.record
-        if "stage" not in record:
-            continue
         stage = Stage(record["stage"])
         results = later.setdefault(record["replay"], {})
         # The log is read from its end: of a stage that was done twice, the second time comes first, and counts.

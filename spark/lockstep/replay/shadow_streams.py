@@ -6,14 +6,14 @@ from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition.columns import CHANGE, PROVENANCE
+from lockstep.definition.columns import log_columns
 from lockstep.definition.tables import Tables, shadow_of
 from lockstep.errors import DataLoss
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_range
 from lockstep.ledger.ranges import Range, to_where
 from lockstep.refine.parse import parse
-from lockstep.refine.silver import classify, counted, remembered
+from lockstep.refine.silver import QUARANTINE, classify, counted, remembered
 from lockstep.replay.plan import Part, Plan
 from lockstep.replay.runs import enclosing, overlap, runs
 from lockstep.replay.stages import ShadowedBronze, ShadowedSilver
@@ -97,10 +97,9 @@ def shadow_silver(spark: "SparkSession", settings: "Settings", plan: Plan, part:
         delta = {outcome: new[outcome] - old.get(outcome, new[outcome]) for outcome in new}
         shadow = ShadowedSilver(ranges=part.ranges, counts=new, delta=delta)
         bad = rows.where("_outcome = 'quarantined'").withColumn("_run_id", F.lit(replay))
-        quarantined = bad.select(*PROVENANCE, "_reason", "_key", "_value", "_run_id")
+        quarantined = bad.select(*QUARANTINE)
         write_shadow(spark, settings, shadow_of(tables.quarantine, replay), quarantined, shadow)
-        change = CHANGE if contract.kind == "changes" else ()
-        good = rows.where("_outcome = 'silver'").select(*contract.columns, *PROVENANCE, *change)
+        good = rows.where("_outcome = 'silver'").select(*log_columns(contract))
         write_shadow(spark, settings, table, good, shadow)
     finally:
         rows.unpersist()

@@ -10,7 +10,7 @@ from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, shadow_of
 from lockstep.errors import LedgerBroken
 from lockstep.lake import Txn
-from lockstep.ledger.ranges import Range, to_where
+from lockstep.ledger.ranges import Range, where_below
 from lockstep.replay.plan import Plan
 from lockstep.replay.stages import Model
 from lockstep.version import code_version
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 Result = TypeVar("Result", bound=Model)
 
 
-def shadows_of(settings: "Settings", replay: str) -> list[str]:
-    """The shadows of a replay that exist."""
+def shadows_of(shadows: Iterable[str], replay: str) -> list[str]:
+    """Those of the shadows that are the replay's."""
     ending = shadow_of("", replay).removeprefix("shadow.")
-    return [t for t in lake.tables(settings) if t.startswith("shadow.") and t.endswith(ending)]
+    return [table for table in shadows if table.endswith(ending)]
 
 
 def shadow_result(settings: "Settings", table: str, model: "type[Result]") -> "Result | None":
@@ -52,22 +52,6 @@ def tables_written(plan: Plan) -> list[str]:
         tables += [of_stream.bronze] if "bronze" in plan.layers else []
         tables += [of_stream.log] if plan.silver_part(part.stream) else []
     return sorted(tables) + [gold_of(VIEWS[target.view]) for target in plan.targets]
-
-
-def where_below(ranges: Iterable[Range], topic: str) -> str:
-    """A SQL predicate for all rows of a topic's silver before the ends of the ranges."""
-    position = [Range(r.topic, r.topic_id, r.partition, 0, r.end) for r in ranges if r.topic == topic]
-    return to_where(position, "_partition", "_offset")
-
-
-def where_in(ranges: Iterable[Range], topic: str) -> str:
-    """A SQL predicate for the rows of a topic's silver in the ranges."""
-    return to_where([r for r in ranges if r.topic == topic], "_partition", "_offset")
-
-
-def unchanged_position(entry: ledger.Entry) -> list[Range]:
-    """An empty range for every partition: what a commit that takes no offsets records."""
-    return [Range(r.topic, r.topic_id, r.partition, r.end, r.end) for r in entry.ranges]
 
 
 def ranges_since(entry: ledger.Entry, before: Iterable[Range]) -> list[Range]:

@@ -12,12 +12,12 @@ from lockstep.definition import View, Windowed
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import Interval
-from lockstep.ledger.ranges import Range, to_where
+from lockstep.ledger.ranges import Range, to_where, where_in
 from lockstep.replay.commits import Action, ReplayCommit, committed_tables
 from lockstep.replay.plan import Part
 from lockstep.replay.record import Replay
 from lockstep.replay.stages import Undone
-from lockstep.replay.tables import newest_entry, ranges_since, where_in
+from lockstep.replay.tables import newest_entry, ranges_since
 from lockstep.replay.writer import Writer
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import Interval
 from lockstep.lake import Txn
 from lockstep.ledger.heads import advance
-from lockstep.ledger.ranges import Range, to_where
+from lockstep.ledger.ranges import Range, to_where, where_below
 from lockstep.refine.silver import newest
 from lockstep.replay.commits import Action, ReplayCommit, commits_of_replay, committed_tables
 from lockstep.replay.plan import Part
 from lockstep.replay.record import Replay
-from lockstep.replay.tables import newest_entry, newest_version, unchanged_position, where_below
+from lockstep.replay.tables import newest_entry, newest_version
 from lockstep.serving import manifest, merged
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Writer:
         """The next entry of the table's ledger, by the table's own writer: the late write of a dead run is skipped then."""
         names = {"replay": self.replay.id, "stage": self.action.value}
         until = {"until": previous.until} if previous.until else {}
-        position = unchanged_position(previous)
+        position = ledger.unchanged_position(previous)
         return ledger.record(writer, previous, self.run_id, position, mixed=True, **names, **until, **more)
 
     def _replace(self, table: str, rows: "DataFrame", where: str, record: dict[str, Any]) -> None:

@@ -72,12 +72,19 @@ def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) 
     # One run at a time: a slow run would replace the views with what it read before a faster one.
     with lease(settings, "serving", "publish"):
         versions = visible(settings)
-        queries = [(view, query) for view in existing if (query := _query(settings, view, versions))]
-        for view, query in queries:
-            spark.sql(f"CREATE OR REPLACE VIEW {serving_of(view)} AS {query}")
-        if queries:
-            rows = " UNION ALL ".join(_freshness_query(settings, view, versions) for view, _ in queries)
-            spark.sql(f"CREATE OR REPLACE VIEW {FRESHNESS} AS {rows}")
+        queries: dict[str, str] = {}
+        rows: list[str] = []
+        for view in existing:
+            entry, final_until = _batch(settings, view, versions)
+            live = live_of(view) if lake.exists(settings, live_of(view)) else None
+            if query := _query(settings, view, versions, entry, final_until, live):
+                queries[serving_of(view)] = query
+                batch_at = _moment(entry.committed_at) if entry else None
+                rows.append(sql.freshness_row(view.name, final_until, batch_at, live))
+        for name, query in queries.items():
+            spark.sql(f"CREATE OR REPLACE VIEW {name} AS {query}")
+        if rows:
+            spark.sql(f"CREATE OR REPLACE VIEW {FRESHNESS} AS {' UNION ALL '.join(rows)}")
 
 
 def follow(spark: "SparkSession", settings: "Settings", tables: Iterable[str]) -> None:
@@ -92,34 +99,39 @@ def freshness(settings: "Settings", view: View, versions: Mapping[str, int]) -> 
     Args:
         versions: the tables that readers do not see at their newest version: see :func:`visible`.
     """
-    entry = _entry(settings, view, versions)
+    entry, final_until = _batch(settings, view, versions)
     live = next((c for c in lake.commits(settings, live_of(view)) if c.record.get("writer") == "live"), None)
     return Freshness(
         view.name,
-        None if entry is None or view.upserts else final_at(settings, view, entry),
+        final_until,
         _moment(entry.committed_at) if entry else None,
         _moment(live.timestamp) if live else None,
     )
 
 
-def _entry(settings: "Settings", view: View, versions: Mapping[str, int]) -> "Entry | None":
-    """The newest entry of gold that readers may see."""
+def _batch(settings: "Settings", view: View, versions: Mapping[str, int]) -> "tuple[Entry | None, datetime | None]":
+    """The newest entry of gold that readers may see, and the instant (UTC) before which it is final; None: nothing is."""
     version = versions.get(gold_of(view))
     entries = ledger.entries(settings, gold_of(view))
-    return next((entry for entry in entries if version is None or entry.version <= version), None)
+    entry = next((entry for entry in entries if version is None or entry.version <= version), None)
+    return entry, None if entry is None or view.upserts else final_at(settings, view, entry)
 
 
-def _query(settings: "Settings", view: View, versions: Mapping[str, int]) -> str | None:
+def _query(
+    settings: "Settings",
+    view: View,
+    versions: Mapping[str, int],
+    entry: "Entry | None",
+    final_until: datetime | None,
+    live: str | None,
+) -> str | None:
     """The query of the merged view; None: neither layer has a table that readers may see."""
-    entry = _entry(settings, view, versions)
-    live = live_of(view) if lake.exists(settings, live_of(view)) else None
     if entry is None:
         return sql.only_live(view, live) if live else None
     gold = sql.at_version(gold_of(view), versions.get(gold_of(view)))
     committed_at = _moment(entry.committed_at)
     if not view.upserts:
-        until = final_at(settings, view, entry) or BEGINNING
-        return sql.closed_and_live(view, gold, live, committed_at, until)
+        return sql.closed_and_live(view, gold, live, committed_at, final_until or BEGINNING)
     if live is None:
         return sql.only_batch(view, gold, committed_at)
     return sql.newest_of_each_key(view, gold, live, committed_at, _ahead_since(settings, view, entry))
@@ -134,12 +146,6 @@ def _ahead_since(settings: "Settings", view: View, entry: "Entry") -> datetime:
             return END
     snapshot = live_within(settings, view, entry)
     return snapshot.changed_at if snapshot else BEGINNING
-
-
-def _freshness_query(settings: "Settings", view: View, versions: Mapping[str, int]) -> str:
-    fresh = freshness(settings, view, versions)
-    live = live_of(view) if lake.exists(settings, live_of(view)) else None
-    return sql.freshness_row(view.name, fresh.final_until, fresh.batch_at, live)
 
 
 def _moment(milliseconds: int) -> datetime:

@@ -101,16 +101,14 @@ def deliver(platform: "Settings", sink: DirectSinkConfig, rows: list[Message]) -
     # One sender at a time: two senders would find the same message waiting, and both would send it.
     with lease(platform, f"deliver.{sink.name}", "deliver"), control(platform) as connection:
         outbox.prepare(connection, sink.name)
-        before = outbox.waiting(connection, sink.name)
-        if len(before) + len(rows) > sink.limit and sink.overload == Overload.BUFFER:
-            sent, refused, before = _send(platform, sink, connection)
-            if len(before) + len(rows) > sink.limit:
+        sent = refused = 0
+        if sink.overload == Overload.BUFFER and len(outbox.waiting(connection, sink.name)) + len(rows) > sink.limit:
+            sent, refused, left = _send(platform, sink, connection)
+            if len(left) + len(rows) > sink.limit:
                 raise Overloaded(
-                    f"{sink.name}: {len(before)} alerts wait and {len(rows)} more came, but its buffer holds {sink.limit}: "
+                    f"{sink.name}: {len(left)} alerts wait and {len(rows)} more came, but its buffer holds {sink.limit}: "
                     "none of the new ones was taken. Run the batch again when the receiver answers."
                 )
-        else:
-            sent = refused = 0
         new = outbox.put(connection, sink.name, rows) if rows else 0
         sent_now, refused_now, left = _send(platform, sink, connection)
         dropped = _handle_overload(sink, connection, left) if left else 0

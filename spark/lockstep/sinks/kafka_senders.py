@@ -31,6 +31,7 @@ log = logging.getLogger("lockstep.sinks")
 
 # The compacted topic that holds the newest committed batch of each transactional id.
 BATCHES = "lockstep-deliveries"
+BATCHES_TOPIC = {BATCHES: {"num_partitions": 1, "configs": {"cleanup.policy": "compact"}}}
 # How long Kafka may take to acknowledge a batch. After that the batch fails and runs again, so more would only hide an outage.
 TIMEOUT_SECONDS = 30.0
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)

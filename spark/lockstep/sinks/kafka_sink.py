@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep import settings
 from lockstep.definition.alerting import Delivery
 from lockstep.kafka_clients import KEEP_ALL, create_topics
-from lockstep.sinks.kafka_senders import BATCHES, AtLeastOnce, AtMostOnce, ExactlyOnce, Sender
+from lockstep.sinks.kafka_senders import BATCHES_TOPIC, AtLeastOnce, AtMostOnce, ExactlyOnce, Sender
 from lockstep.sinks.message import ID, check_name, messages
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ class KafkaSinkConfig:
     topic: str = "alerts"
     key: str = ID
     delivery: Delivery = Delivery.EXACTLY_ONCE
-    partitions: int = 3
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -69,13 +68,7 @@ class KafkaSink:
 
 def open_sender(platform: "Settings", sink: KafkaSinkConfig, generation: int) -> Sender:
     """Create the topics that the sink needs, and the sender for its delivery."""
-    create_topics(
-        platform,
-        {
-            sink.topic: {"num_partitions": sink.partitions, "configs": KEEP_ALL},
-            BATCHES: {"num_partitions": 1, "configs": {"cleanup.policy": "compact"}},
-        },
-    )
+    create_topics(platform, {sink.topic: {"num_partitions": 3, "configs": KEEP_ALL}, **BATCHES_TOPIC})
     senders: dict[Delivery, Callable[[Settings, str, str, int], Sender]] = {
         Delivery.AT_MOST_ONCE: AtMostOnce,
         Delivery.AT_LEAST_ONCE: AtLeastOnce,

@@ -21,7 +21,6 @@ from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.services import Launch, Service
 
-PUBLICATION = "lockstep"
 _CONFIGURATION = resource("infra") / "postgres" / "postgresql.conf"
 _SOURCE_SETUP = resource("infra") / "postgres" / "source.sql"
 _STATE_OF_ROOT = Path("/var/lib/lockstep")

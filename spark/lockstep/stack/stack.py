@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from threading import Event
 
 from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
@@ -33,14 +32,12 @@ class Health:
         state: ``healthy``, ``unhealthy``, ``starting``, ``stopped`` or ``failed`` (the supervisor does not start it any more).
         detail: what the check found, or what is wrong.
         pid: its process, or None.
-        uptime: seconds since its last start.
     """
 
     healthy: bool
     state: str
     detail: str
     pid: int | None = None
-    uptime: int = 0
 
 
 class Stack:
@@ -227,17 +224,17 @@ class Stack:
             return Health(False, "stopped", "not running")
         if process.state in ("FATAL", "UNKNOWN"):
             return Health(False, "failed", process.detail)
-        pid, uptime = process.pid or None, int((datetime.now(UTC) - process.started).total_seconds())
+        pid = process.pid or None
         if process.state != "RUNNING":
-            return Health(False, "starting", f"{process.state.lower()} {process.detail}".rstrip(), pid, uptime)
-        return self._checked(lambda: self._check(service, service.check, processes), pid, uptime)
+            return Health(False, "starting", f"{process.state.lower()} {process.detail}".rstrip(), pid)
+        return self._checked(lambda: self._check(service, service.check, processes), pid)
 
     @staticmethod
-    def _checked(check: Callable[[], str], pid: int | None = None, uptime: int = 0) -> Health:
+    def _checked(check: Callable[[], str], pid: int | None = None) -> Health:
         try:
-            return Health(True, "healthy", check(), pid, uptime)
+            return Health(True, "healthy", check(), pid)
         except Unhealthy as error:
-            return Health(False, "unhealthy", str(error), pid, uptime)
+            return Health(False, "unhealthy", str(error), pid)
 
 
 def _all_needs(service: Service) -> set[str]:

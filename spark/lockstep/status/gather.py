@@ -11,7 +11,7 @@ from lockstep.airflow_api import AirflowRefused, Run, connected
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
-from lockstep.definition.tables import Tables, gold_of
+from lockstep.definition.tables import Tables, gold_of, live_of
 from lockstep.errors import LockstepError
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.ledger.ranges import TopicOffsets, ends
@@ -55,7 +55,9 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
 def gather_streams(settings: "Settings") -> list[Stream]:
     """The status of every stream whose topic exists."""
     topics = offsets_of_existing_topics(settings, [c.topic for c in CONTRACTS.values()])
-    return [_stream(settings, c, topics[c.topic]) for c in CONTRACTS.values() if c.topic in topics]
+    views = chosen(settings.views)
+    current = generations.all_current(settings) if topics else {}
+    return [_stream(settings, c, topics[c.topic], views, current) for c in CONTRACTS.values() if c.topic in topics]
 
 
 def problems(
@@ -75,15 +77,21 @@ def problems(
     ]
 
 
-def _stream(settings: "Settings", contract: Contract, topic: TopicOffsets) -> Stream:
+def _stream(
+    settings: "Settings",
+    contract: Contract,
+    topic: TopicOffsets,
+    views: list[View],
+    current: Mapping[str, generations.Generation],
+) -> Stream:
     tables = Tables.of(contract)
     bronze, silver = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
     position = {"bronze": _ends(bronze, topic), "silver": _ends(silver, topic)}
-    for view in chosen(settings.views):
+    for view in views:
         if contract.name in view.streams:
-            position[f"gold.{view.name}"] = _ends(ledger.latest(settings, f"gold.{view.name}"), topic)
-            checkpoint = generations.get(settings, view.name).location(settings)
-            position[f"live.{view.name}"] = live_position(checkpoint, contract.topic)
+            position[gold_of(view)] = _ends(ledger.latest(settings, gold_of(view)), topic)
+            generation = current.get(view.name, generations.Generation(view.name))
+            position[live_of(view)] = live_position(generation.location(settings), contract.topic)
     partitions = partition_lags(topic, position)
     counts = silver.totals if silver else {}
     return Stream(

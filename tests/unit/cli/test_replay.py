@@ -57,10 +57,11 @@ def test_a_reason_is_shown_as_it_was_written(tmp_path: Path, monkeypatch, comman
     # The list has room for the reason in a wide terminal only.
     monkeypatch.setattr(console, "width", 200)
     request = Request.model_validate({"reason": "[red]R&D's[/red] {{ x }}\x1b[2J", "from": START, "to": END})
-    record = {"seq": 1, "replay": "abcd1234", "stage": "planned", "by": "[b]me[/b]", "request": request.as_dict()}
+    record = {"writer": TABLE.writer, "seq": 1, "replay": "abcd1234", "stage": "planned", "by": "[b]me[/b]"}
+    record |= {"request": request.as_dict()}
     plan = Plan(layers=("gold",), parts=(), targets=())
     settings = Settings(home=tmp_path, lake=str(tmp_path / "lake"))
-    write_commit(settings, TABLE, 1, record | {"detail": plan.model_dump(mode="json")})
+    write_commit(settings, TABLE.name, 1, record | {"detail": plan.model_dump(mode="json")})
     text = CliRunner().invoke(app, command).output
     assert r"[red]R&D's[/red] {{ x }}\x1b[2J" in text
     assert "\x1b" not in text

@@ -43,8 +43,8 @@ def test_every_break_of_the_chain_is_named(broken, says):
 
 def test_a_missing_newest_commit_is_found_against_the_head():
     with pytest.raises(LedgerBroken, match=r"ends with entry 2 .* but entry 3 .* was committed"):
-        check_tip("bronze.orders", CHAIN[1], Head(3, 3, ()))
+        check_tip("bronze.orders", CHAIN[1], Head(3, 3))
     with pytest.raises(LedgerBroken, match="ends with nothing"):
-        check_tip("bronze.orders", None, Head(3, 3, ()))
-    check_tip("bronze.orders", CHAIN[2], Head(2, 2, ()))
+        check_tip("bronze.orders", None, Head(3, 3))
+    check_tip("bronze.orders", CHAIN[2], Head(2, 2))
     check_tip("bronze.orders", CHAIN[2], None)

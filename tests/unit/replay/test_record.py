@@ -24,6 +24,7 @@ def written(settings, *results: StageResult, replay: str = "first", since: int =
     """The record as the product writes it, one commit a stage."""
     for version, result in enumerate(results, since):
         record = {
+            "writer": TABLE.writer,
             "seq": version,
             "replay": replay,
             "stage": result.stage.value,
@@ -31,7 +32,7 @@ def written(settings, *results: StageResult, replay: str = "first", since: int =
             "request": REQUEST.as_dict(),
             "detail": result.model_dump(mode="json"),
         }
-        write_commit(settings, TABLE, version, record, timestamp=version * 1000)
+        write_commit(settings, TABLE.name, version, record, timestamp=version * 1000)
 
 
 def test_a_stage_that_was_done_before_another_was_done_again_does_not_count():
