@@ -2,6 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
+from tests.browser.forms import show
 
 from lockstep.airflow_api import connected
 
@@ -22,7 +23,7 @@ def test_the_graph_of_a_run_can_be_read(dag, page, settings, pictures):
         run = next(r for r in airflow.runs(dag) if r.state == "success")
     page.goto(f"{settings.airflow_url}/dags/{dag}/runs/{run.run_id}")
     expect(page.get_by_text(run.run_id).first).to_be_visible()
-    page.get_by_role("button", name="Graph").or_(page.get_by_label("Show Graph")).first.click()
+    show(page, "Graph")
     expect(page.locator(".react-flow__node").first).to_be_visible()
     page.screenshot(path=pictures / f"{dag}-graph.png")
 

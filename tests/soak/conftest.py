@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import demo
-from tests.integration.conftest import shop, stream, view
 from tests.support.paths import CHECKOUT
 from tests.support.ports import started
+from tests.support.servers import shop, stream, view
 
 from lockstep.settings import Settings
 from lockstep.stack.stack import Stack

@@ -1,4 +1,4 @@
-"""A query that delivers rows and can be killed, and a reader of the topic."""
+"""A query that delivers rows and can be killed, a reader of the topic, and a mailbox."""
 
 import os
 import subprocess
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
+from tests.integration.sinks.receivers import Mailbox, served
 
 from lockstep.failpoints import VARIABLE
 from lockstep.kafka_clients import confluent_config
@@ -75,3 +76,12 @@ def read_all(settings: Settings, topic: str):
             else:
                 assert message.error().code() == KafkaError._PARTITION_EOF
                 open_ones.discard(message.partition())
+
+
+@pytest.fixture
+def mailbox(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
+    """A mail server that keeps what it gets; the settings name it."""
+    with served(Mailbox()) as running:
+        monkeypatch.setenv("LOCKSTEP_MAIL_SERVER", f"127.0.0.1:{running.server_address[1]}")
+        monkeypatch.setenv("LOCKSTEP_MAIL_TO", "oncall@example.org")
+        yield running

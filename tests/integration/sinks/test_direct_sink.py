@@ -9,7 +9,7 @@ import sys
 import uuid
 
 import pytest
-from tests.integration.sinks.receivers import Mailbox, Web, served
+from tests.integration.sinks.receivers import Web, served
 
 from lockstep.control.database import control
 from lockstep.definition.alerting import Overload
@@ -29,14 +29,6 @@ def web(settings, monkeypatch):
     with served(Web()) as running:
         monkeypatch.setenv("LOCKSTEP_WEBHOOK_URL", f"http://127.0.0.1:{running.server_address[1]}/alerts")
         monkeypatch.setenv("LOCKSTEP_WEBHOOK_TOKEN", "sesame")
-        yield running
-
-
-@pytest.fixture
-def mailbox(settings, monkeypatch):
-    with served(Mailbox()) as running:
-        monkeypatch.setenv("LOCKSTEP_MAIL_SERVER", f"127.0.0.1:{running.server_address[1]}")
-        monkeypatch.setenv("LOCKSTEP_MAIL_TO", "oncall@example.org")
         yield running
 
 

@@ -3,7 +3,6 @@
 import uuid
 
 import pytest
-from tests.integration.sinks.receivers import Mailbox, served
 
 from lockstep import lake
 from lockstep.lake import Txn
@@ -16,14 +15,6 @@ def table(spark, settings):
     name = f"ops.counter_{uuid.uuid4().hex[:8]}"
     lake.create(spark, settings, name, {"name": "STRING", "amount": "INT"})
     return name
-
-
-@pytest.fixture
-def mailbox(settings, monkeypatch):
-    with served(Mailbox()) as running:
-        monkeypatch.setenv("LOCKSTEP_MAIL_SERVER", f"127.0.0.1:{running.server_address[1]}")
-        monkeypatch.setenv("LOCKSTEP_MAIL_TO", "oncall@example.org")
-        yield running
 
 
 def test_idempotent_writes(spark, settings, table, mailbox):

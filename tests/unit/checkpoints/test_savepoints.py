@@ -17,7 +17,6 @@ from lockstep.checkpoints.savepoints import (
     savepoint_location,
 )
 from lockstep.live.checkpoint import Checkpoint
-from lockstep.settings import Settings
 
 REASON = "the customers' ids were swapped; R&D asked for it, a refund of $5 {{ x }}"
 DIGEST = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"  # of the byte x
@@ -40,11 +39,6 @@ def savepoint(**changes):
         "reason": REASON,
     }
     return Savepoint(**values | changes)
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return Settings(home=tmp_path)
 
 
 @pytest.fixture

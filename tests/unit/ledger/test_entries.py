@@ -7,14 +7,8 @@ from lockstep import ledger
 from lockstep.errors import LedgerBroken, Overtaken
 from lockstep.lake import parse_commit
 from lockstep.ledger.ranges import Range
-from lockstep.settings import Settings
 
 ORDERS = "bronze.orders"
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return Settings(home=tmp_path)
 
 
 def test_a_commit_says_what_it_took_and_which_time_each_partition_reached():

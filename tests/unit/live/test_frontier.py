@@ -1,10 +1,8 @@
 """Which version of the live table has read no more of the log than gold."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import pytest
 from tests.support.commits import entry, ranges, write_commit
 
 from lockstep.definition.registry import VIEWS
@@ -13,11 +11,6 @@ from lockstep.live.frontier import live_within
 from lockstep.settings import Settings
 
 VIEW = VIEWS["orders_with_customer"]
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path)
 
 
 def gold(users: int, orders: int) -> Entry:

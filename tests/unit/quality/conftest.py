@@ -1,7 +1,6 @@
 """What the gates read of a table without Spark: its Delta log."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +10,6 @@ from tests.support.commits import ledger_record, write_commit
 from lockstep.settings import Settings
 
 Commit = Callable[..., None]
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path)
 
 
 @pytest.fixture

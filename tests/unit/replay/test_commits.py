@@ -17,7 +17,6 @@ from lockstep.replay.commits import (
 from lockstep.replay.plan import Plan, Target
 from lockstep.replay.record import Replay
 from lockstep.replay.request import Request
-from lockstep.settings import Settings
 
 START = datetime(2026, 11, 10, 10, tzinfo=UTC)
 GOLD = "gold.page_views_per_minute"
@@ -30,11 +29,6 @@ REPLAY = Replay(
     opened_at=OPENED_AT,
     plan=Plan(layers=("gold",), parts=(), targets=(Target(view="page_views_per_minute"),)),
 )
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return Settings(home=tmp_path, lake=str(tmp_path / "lake"))
 
 
 def committed(settings, version, replay=None, action=Action.PROMOTE, timestamp=OPENED_AT, hours=(0, 1)):

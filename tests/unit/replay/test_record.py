@@ -7,17 +7,11 @@ from lockstep.replay.plan import Plan
 from lockstep.replay.record import TABLE, Replay, find, read, replays
 from lockstep.replay.request import ReplayRefused, Request
 from lockstep.replay.stages import Approved, Compared, Shadowed, Stage, StageResult
-from lockstep.settings import Settings
 
 REQUEST = Request(reason="why not", versions="bronze.page_views@1..2")
 PLAN = Plan(layers=("gold",), parts=(), targets=())
 SHADOWED = Shadowed(bronze={}, silver={}, gold={}, code_version="c", seconds=1.5)
 COMPARED = Compared(tables={}, windows=3, changed=1, checks={})
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return Settings(home=tmp_path, lake=str(tmp_path / "lake"))
 
 
 def written(settings, *results: StageResult, replay: str = "first", since: int = 1):

@@ -9,15 +9,9 @@ from lockstep.definition.registry import VIEWS
 from lockstep.replay.parse import parse
 from lockstep.replay.request import ReplayRefused
 from lockstep.replay.resolve import resolve
-from lockstep.settings import Settings
 
 START = datetime(2026, 11, 10, 10, tzinfo=UTC)
 VIEW = "page_views_per_minute"
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return Settings(home=tmp_path, lake=str(tmp_path / "lake"))
 
 
 def write(settings, table, version, spans, first, last, column="_arrival"):
