@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.resources import files
+from random import Random
 from typing import NamedTuple
 
+import pandas as pd
 import psycopg2
 from psycopg2.extensions import connection
 from psycopg2.extras import Json
@@ -73,6 +75,16 @@ class Shop:
             writes.place_orders(sql, orders, lines)
             sql.execute("UPDATE simulator.state SET orders_until = %s", (end,))
         return len(lines)
+
+    def trade(self, orders: pd.DataFrame, lines: pd.DataFrame) -> None:
+        """Place orders in real time, in one transaction: with their lines, and what they take from the stock."""
+        with self._database, self._database.cursor() as sql:
+            writes.trade(sql, orders, lines)
+
+    def change_a_little(self, rng: Random, retail: Retail, moment: datetime) -> None:
+        """Change a price and a customer."""
+        with self._database, self._database.cursor() as sql:
+            writes.change_a_little(sql, rng, retail, moment)
 
     def traffic_sent(self, until: datetime, finished: bool = False) -> None:
         """Record that all traffic before ``until`` was acknowledged, and whether the simulation has ended."""

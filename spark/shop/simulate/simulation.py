@@ -90,6 +90,13 @@ def run_simulation(
             yield run.end(sender)
 
 
+def is_finished(settings: Settings) -> bool:
+    """Whether this shop has a simulation that has come to its end."""
+    with open_shop(settings) as shop:
+        progress = shop.progress()
+    return progress is not None and progress.finished
+
+
 class _Run:
     """One run of the simulation, from where the last run stopped."""
 

@@ -30,7 +30,7 @@ class Traffic:
         known = retail.orders.dropna(subset="user_id")
         self._visitors = list(zip(known["user_id"], known["country"], strict=True))
         self._visited_at = [milliseconds(moment) for moment in known["ordered_at"]]
-        self._words = _search_words(retail.products)
+        self._words = search_words(retail.products)
         # A slice needs its own day and the day before, whose late events arrive in it.
         self._day = lru_cache(maxsize=2)(self._make_day)
 
@@ -55,7 +55,8 @@ class Traffic:
         rng = seeded("traffic", plan.amounts.seed, day - timedelta(weeks=plan.shift_weeks))
         start = max(milliseconds(plan.start), midnight)
         events: list[Event] = []
-        for basket in self._baskets(day):
+        midnight_utc = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        for basket in baskets(self._retail, max(midnight_utc, plan.start), midnight_utc + timedelta(days=1)):
             events += self._visits(rng, basket, start, midnight + DAY)
         interval = plan.amounts.sensor_interval * 1000
         events += sensors.readings(rng, plan.amounts.sensors, start, midnight + DAY, interval)
@@ -80,27 +81,26 @@ class Traffic:
             events += sessions.browsing(rng, user_id, country, at, basket.products, self._words)
         return events
 
-    def _baskets(self, day: date) -> list[Basket]:
-        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        orders, lines = self._retail.between(max(start, self._plan.start), start + timedelta(days=1))
-        values = (lines["unit_price"] * 1000).round().astype("int64") * lines["quantity"]
-        by_order = lines.assign(value=values).groupby("order_id", sort=False)
-        value, products = by_order["value"].sum(), by_order["product_id"].agg(list)
-        known = orders.dropna(subset="user_id")
-        who = zip(
-            known["order_id"], known["user_id"], known["country"], known["kind"], known["ordered_at"], strict=True
-        )
-        return [
-            Basket(order, user, country, kind, milliseconds(at), products[order], int(value[order]))
-            for order, user, country, kind, at in who
-        ]
+
+def baskets(retail: Retail, start: datetime, end: datetime) -> list[Basket]:
+    """The orders of known customers in ``[start, end)``."""
+    orders, lines = retail.between(start, end)
+    values = (lines["unit_price"] * 1000).round().astype("int64") * lines["quantity"]
+    by_order = lines.assign(value=values).groupby("order_id", sort=False)
+    value, products = by_order["value"].sum(), by_order["product_id"].agg(list)
+    known = orders.dropna(subset="user_id")
+    who = zip(known["order_id"], known["user_id"], known["country"], known["kind"], known["ordered_at"], strict=True)
+    return [
+        Basket(order, user, country, kind, milliseconds(at), products[order], int(value[order]))
+        for order, user, country, kind, at in who
+    ]
 
 
 def _midnight(day: date) -> int:
     return milliseconds(datetime(day.year, day.month, day.day, tzinfo=UTC))
 
 
-def _search_words(products: pd.DataFrame) -> dict[str, str]:
+def search_words(products: pd.DataFrame) -> dict[str, str]:
     """What people type to find a product: the last two words of its description."""
     named = products.dropna(subset="description")
     words = named["description"].str.lower().str.split().str[-2:].str.join(" ")

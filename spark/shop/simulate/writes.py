@@ -1,15 +1,16 @@
 """What happens in the shop's tables, as SQL on a cursor. The caller owns the transaction."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from random import Random
 
 import pandas as pd
 from psycopg2.extensions import cursor
 from psycopg2.extras import execute_batch
 
 from shop.simulate.chance import seeded
-from shop.simulate.people import changes, people
+from shop.simulate.people import Change, changes, people
 from shop.simulate.plan import Plan
 from shop.simulate.retail import Retail
 
@@ -71,14 +72,39 @@ def run_the_shop(sql: cursor, plan: Plan, retail: Retail, start: datetime, end: 
             sql.execute(_STOCKTAKE, sold | {"full": _FULL_STOCK, "reorder": _REORDER_BELOW})
     for moment in _moments(_PRICES_CHANGE_AT, start, end):
         if moment.weekday() == _MONDAY:
-            _change_prices(sql, plan, retail, moment)
+            rng = seeded("prices", plan.amounts.seed, _original_day(plan, moment))
+            _change_prices(sql, rng, retail, moment, _PRICE_CHANGES_PER_WEEK)
     for moment in _moments(_PEOPLE_CHANGE_AT, start, end):
-        _change_people(sql, plan, retail, moment)
+        known = retail.users["user_id"][retail.users["first_seen"] < moment].tolist()
+        _change_people(sql, changes(plan.amounts.seed, _original_day(plan, moment), known), moment)
 
 
-def _change_prices(sql: cursor, plan: Plan, retail: Retail, moment: datetime) -> None:
-    rng = seeded("prices", plan.amounts.seed, _original_day(plan, moment))
-    chosen = rng.sample(retail.products["product_id"].tolist(), min(_PRICE_CHANGES_PER_WEEK, len(retail.products)))
+def trade(sql: cursor, orders: pd.DataFrame, lines: pd.DataFrame) -> None:
+    """Orders of this moment, and what they take from the stock; what has become little is filled up."""
+    place_orders(sql, orders, lines)
+    sold = lines.groupby("product_id")["quantity"].sum()
+    execute_batch(
+        sql,
+        "UPDATE public.inventory SET stock = CASE WHEN stock - %(sold)s < %(reorder)s THEN %(full)s ELSE stock - %(sold)s END, "
+        "counted_at = %(now)s WHERE product_id = %(product)s",
+        [
+            {"sold": int(n), "product": product, "now": orders["ordered_at"].max()}
+            | {"full": _FULL_STOCK, "reorder": _REORDER_BELOW}
+            for product, n in sold.items()
+        ],
+    )
+
+
+def change_a_little(sql: cursor, rng: Random, retail: Retail, moment: datetime) -> None:
+    """A new price, and a customer who moves to another e-mail address or grows older."""
+    _change_prices(sql, rng, retail, moment, 1)
+    user = rng.choice(retail.users["user_id"])
+    address = f"customer.{user}.{moment:%y%m%d%H%M%S}@example.org" if rng.random() < 0.5 else None
+    _change_people(sql, [Change(user, address)], moment)
+
+
+def _change_prices(sql: cursor, rng: Random, retail: Retail, moment: datetime, count: int) -> None:
+    chosen = rng.sample(retail.products["product_id"].tolist(), min(count, len(retail.products)))
     execute_batch(
         sql,
         "UPDATE public.products SET price = round(price * %s::numeric, 2), updated_at = %s WHERE product_id = %s",
@@ -86,15 +112,11 @@ def _change_prices(sql: cursor, plan: Plan, retail: Retail, moment: datetime) ->
     )
 
 
-def _change_people(sql: cursor, plan: Plan, retail: Retail, moment: datetime) -> None:
-    known = retail.users["user_id"][retail.users["first_seen"] < moment].tolist()
+def _change_people(sql: cursor, people_changes: Iterable[Change], moment: datetime) -> None:
     execute_batch(
         sql,
         "UPDATE public.users SET email = coalesce(%s, email), age = age + %s, updated_at = %s WHERE user_id = %s",
-        [
-            (change.new_email, 0 if change.new_email else 1, moment, change.user_id)
-            for change in changes(plan.amounts.seed, _original_day(plan, moment), known)
-        ],
+        [(change.new_email, 0 if change.new_email else 1, moment, change.user_id) for change in people_changes],
     )
 
 

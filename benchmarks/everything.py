@@ -1,0 +1,215 @@
+"""The whole platform with everything on: all views in both layers, Airflow's DAGs, the shop open at a given rate.
+
+On a running stack whose history is done (``make demo``, then ``LOCKSTEP_VIEWS=all lockstep up``)::
+
+    python benchmarks/everything.py --rate 100 --minutes 10 --warm-up 5
+
+An event is visible in ``live.<view>`` or ``gold.<view>`` when a commit whose record covers its offset exists. A micro-batch
+without rows makes no commit, so for live layers the checkpoint's commit log counts too. Of each event the time from its
+acknowledgement until then is taken, per view and layer. Prints a table, and writes all figures as JSON.
+"""
+
+import argparse
+import json
+import statistics
+import threading
+import time
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from lockstep import lake, settings
+from lockstep.contracts import CONTRACTS
+from lockstep.definition import View
+from lockstep.definition.registry import chosen
+from lockstep.definition.tables import gold_of
+from lockstep.live import generations
+from lockstep.live.checkpoint import Checkpoint
+from shop.simulate.keep_open import Pace, keep_open
+
+Positions = list[tuple[float, dict[tuple[str, int], int]]]
+LAYERS = ("live", "gold")
+
+
+@dataclass
+class Load:
+    """The acknowledged events: by topic and partition, their offsets and when each was acknowledged."""
+
+    offsets: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
+    times: dict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def run(self, config: settings.Settings, rate: float, stopping: threading.Event) -> None:
+        """Keep the shop open at this rate until ``stopping`` is set."""
+        for sent in keep_open(config, Pace(rate, 1, {}), stopping):
+            now = time.time()
+            for record in sent.last:
+                self.offsets[record.topic, record.partition].append(record.offset)
+                self.times[record.topic, record.partition].append(now)
+
+
+@dataclass
+class Watch:
+    """When each view's layers first covered which offsets, found by looking every half second."""
+
+    config: settings.Settings
+    views: list[View]
+    seen: dict[tuple[str, str], Positions] = field(default_factory=lambda: defaultdict(list))
+
+    def run(self, stopping: threading.Event) -> None:
+        """Look until ``stopping`` is set."""
+        while not stopping.wait(0.5):
+            for view in self.views:
+                for layer, found in (("live", self._live(view)), ("gold", self._gold(view))):
+                    history = self.seen[layer, view.name]
+                    if found and (not history or history[-1][1] != found[1]):
+                        history.append(found)
+
+    def _live(self, view: View) -> tuple[float, dict[tuple[str, int], int]] | None:
+        checkpoint = Checkpoint(generations.Generation(view.name).location(self.config))
+        last = checkpoint.last_batch()
+        if last is None:
+            return None
+        at = Path(checkpoint.location, "commits", str(last)).stat().st_mtime
+        return at, {(t, p): end for t, ends in checkpoint.batch(last).offsets.items() for p, end in ends.items()}
+
+    def _gold(self, view: View) -> tuple[float, dict[tuple[str, int], int]] | None:
+        newest = next((c for c in lake.commits(self.config, gold_of(view)) if "ranges" in c.record), None)
+        if newest is None:
+            return None
+        ranges = newest.record["ranges"]
+        return newest.timestamp / 1000, {(r["topic"], r["partition"]): r["end"] for r in ranges}
+
+
+def waits(load: Load, view: View, positions: Positions, since: float, until: float) -> Iterator[float]:
+    """Seconds from each event's acknowledgement until the layer covered it, or until now."""
+    topics = {CONTRACTS[stream].topic for stream in view.streams}
+    for place in [place for place in load.offsets if place[0] in topics]:
+        ends = [ends.get(place, 0) for _, ends in positions]
+        for offset, at in zip(load.offsets[place], load.times[place], strict=True):
+            if since <= at < until:
+                covered = bisect_right(ends, offset)
+                yield (positions[covered][0] if covered < len(positions) else time.time()) - at
+
+
+def processes() -> dict[int, tuple[str, float, int]]:
+    """By process id: its part of the platform, its CPU seconds so far, and its memory (PSS, bytes)."""
+    found = {}
+    for process in psutil.process_iter():
+        try:
+            part = part_of(" ".join(process.cmdline()))
+            if part:
+                cpu = process.cpu_times()
+                found[process.pid] = part, cpu.user + cpu.system, process.memory_full_info().pss
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            # It has just ended.
+            continue
+    return found
+
+
+PARTS = {
+    "kafka.Kafka": "kafka",
+    "ConnectDistributed": "connect",
+    "SparkSubmit": "spark server",
+    "pyspark": "spark's python",
+    "lockstep.service": "live service",
+    "postgres": "postgres",
+    "airflow": "airflow",
+    "supervisord": "supervisor",
+}
+
+
+def part_of(command: str) -> str | None:
+    """The part of the platform that a command line belongs to."""
+    return next((part for mark, part in PARTS.items() if mark in command), None)
+
+
+class Meter(threading.Thread):
+    """CPU seconds by part, including those of processes that have ended meanwhile, and the memory of all."""
+
+    def __init__(self, stopping: threading.Event) -> None:
+        super().__init__()
+        self.stopping, self.cpu, self.memory = stopping, defaultdict(float), []
+        self._last: dict[int, tuple[str, float, int]] = {}
+
+    def run(self) -> None:
+        """Look every five seconds until the event is set."""
+        self._last = processes()
+        while not self.stopping.wait(5):
+            now = processes()
+            for pid, (part, cpu, _) in now.items():
+                self.cpu[part] += max(cpu - self._last[pid][1] if pid in self._last else cpu, 0)
+            self._last = now
+            self.memory.append(sum(pss for _, _, pss in now.values()))
+
+
+def quantiles(seconds: list[float]) -> dict[str, float]:
+    """p50, p95 and the greatest."""
+    cuts = statistics.quantiles(seconds, n=100) if len(seconds) > 1 else seconds * 99
+    return {"p50": round(cuts[49], 1), "p95": round(cuts[94], 1), "max": round(max(seconds), 1)} if seconds else {}
+
+
+def dropped(config: settings.Settings) -> int:
+    """The rows that Spark dropped as too late, of all live queries, in their published progress."""
+    published = (c.record["progress"] for c in lake.commits(config, "ops.live_progress") if "progress" in c.record)
+    return sum(query["dropped_rows"] for progress in published for query in progress.values())
+
+
+def main() -> None:
+    """Run once, print the table, and write the figures."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--rate", type=float, default=100)
+    arguments.add_argument("--minutes", type=float, default=10)
+    arguments.add_argument("--warm-up", type=float, default=5, help="minutes before the first event that counts")
+    arguments.add_argument("--json", type=Path, help="where the figures are written")
+    options = arguments.parse_args()
+    config, console = settings.load(), Console(width=120)
+    views, load = list(chosen(config.views)), Load()
+    watch, sending, looking = Watch(config, views), threading.Event(), threading.Event()
+    threads = [
+        threading.Thread(target=load.run, args=(config, options.rate, sending)),
+        threading.Thread(target=watch.run, args=(looking,)),
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(options.warm_up * 60)
+    meter, since = Meter(looking), time.time()
+    meter.start()
+    time.sleep(options.minutes * 60)
+    until = time.time()
+    # What was sent last has as long to arrive as a batch cycle may take.
+    sending.set()
+    time.sleep(150)
+    looking.set()
+    for thread in (*threads, meter):
+        thread.join()
+    figures: dict[str, Any] = {"rate": options.rate, "minutes": options.minutes, "views": {}}
+    table = Table("view", *(f"{layer} {name}" for layer in LAYERS for name in ("p50", "p95", "max")))
+    of_layer: dict[str, list[float]] = defaultdict(list)
+    for view in views:
+        row = {layer: list(waits(load, view, watch.seen[layer, view.name], since, until)) for layer in LAYERS}
+        for layer in LAYERS:
+            of_layer[layer] += row[layer]
+        figures["views"][view.name] = {layer: quantiles(row[layer]) for layer in LAYERS}
+        table.add_row(view.name, *(str(v) for layer in LAYERS for v in quantiles(row[layer]).values()))
+    measured = time.time() - since
+    figures["all"] = {layer: quantiles(of_layer[layer]) for layer in LAYERS}
+    figures["worst_p95"] = {layer: max(v[layer].get("p95", 0) for v in figures["views"].values()) for layer in LAYERS}
+    figures["events"] = sum(since <= at < until for times in load.times.values() for at in times)
+    figures["cpu_seconds_a_minute"] = {part: round(cpu * 60 / measured, 1) for part, cpu in meter.cpu.items()}
+    figures["memory_gb"] = round(max(meter.memory) / 1e9, 2)
+    figures["dropped_rows"] = dropped(config)
+    console.print(table)
+    console.print_json(json.dumps({k: v for k, v in figures.items() if k != "views"}))
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()
