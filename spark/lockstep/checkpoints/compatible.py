@@ -124,6 +124,7 @@ def _run_one_batch(spark: "SparkSession", settings: "Settings", view: "View", tr
     newest = {t: {p: max(first, last - 1) for p, (first, last) in b.partitions.items()} for t, b in bounds.items()}
     if not any(last > newest[t][p] for t, b in bounds.items() for p, (_, last) in b.partitions.items()):
         raise ActionRefused(f"{', '.join(topics)} hold no record, so {view.name} cannot be tried: produce one first.")
+    query.set_state_partitions(spark, view)
     writer = query.rows(spark, settings, view, newest).writeStream.format("noop").outputMode("update")
     running = writer.option("checkpointLocation", trial).trigger(processingTime="1 second").start()
     try:
@@ -154,6 +155,8 @@ def fingerprint(settings: "Settings", view: "View") -> str:
     """A digest of everything that makes a query: the view's definition, the code that builds the query, and its partitions."""
     topics = [CONTRACTS[stream].topic for stream in view.streams]
     partitions = {topic: len(bounds.partitions) for topic, bounds in offsets_of_topics(settings, topics).items()}
-    digest = hashlib.sha256(json.dumps([definition_version(view), sorted(partitions.items())]).encode())
+    digest = hashlib.sha256(
+        json.dumps([definition_version(view), view.state_partitions, sorted(partitions.items())]).encode()
+    )
     digest.update(Path(query.__file__).read_bytes())
     return digest.hexdigest()[:16]

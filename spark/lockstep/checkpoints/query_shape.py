@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.checkpoints import inspection
 from lockstep.checkpoints.errors import ActionRefused
-from lockstep.live.checkpoint import Checkpoint
+from lockstep.live.checkpoint import STATE_PARTITIONS, Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,10 +33,12 @@ class QueryShape:
     Args:
         sources: the topic of each source, in the query's order.
         operators: the stateful operators, by number.
+        partitions: in how many partitions it keeps its state.
     """
 
     sources: Sequence[str]
     operators: Mapping[int, Operator]
+    partitions: int = 1
 
 
 def read_shape(spark: "SparkSession", location: str) -> QueryShape:
@@ -54,9 +56,11 @@ def read_shape(spark: "SparkSession", location: str) -> QueryShape:
     for row in spark.read.format("state-metadata").load(location).collect():
         names[row["operatorId"]] = row["operatorName"]
         stores.setdefault(row["operatorId"], {})[row["stateStoreName"]] = _types_of_store(spark, location, row)
+    batch = checkpoint.batch(last)
     return QueryShape(
-        sources=[_topics(source) for source in checkpoint.batch(last).sources],
+        sources=[_topics(source) for source in batch.sources],
         operators={number: Operator(name, stores[number]) for number, name in names.items()},
+        partitions=int(batch.conf[STATE_PARTITIONS]),
     )
 
 
@@ -84,7 +88,7 @@ def _type_text(data_type: Any) -> str:
 
 def compare(old: QueryShape, new: QueryShape) -> list[str]:
     """Every difference that keeps Spark from continuing, each as a sentence about the new query. Pure."""
-    return [*_source_differences(old, new), *_operator_differences(old, new)]
+    return [*_source_differences(old, new), *_partition_differences(old, new), *_operator_differences(old, new)]
 
 
 def _source_differences(old: QueryShape, new: QueryShape) -> Iterator[str]:
@@ -93,6 +97,12 @@ def _source_differences(old: QueryShape, new: QueryShape) -> Iterator[str]:
             f"it reads {len(new.sources)} sources ({', '.join(new.sources)}), and the checkpoint has "
             f"{len(old.sources)} ({', '.join(old.sources)}): partitions or topics were added, left out or reordered"
         )
+
+
+def _partition_differences(old: QueryShape, new: QueryShape) -> Iterator[str]:
+    # Spark itself would go on with the old number, whatever the view says.
+    if old.partitions != new.partitions:
+        yield f"its state is in {new.partitions} partitions, and the checkpoint's in {old.partitions}"
 
 
 def _operator_differences(old: QueryShape, new: QueryShape) -> Iterator[str]:

@@ -15,17 +15,18 @@ if TYPE_CHECKING:
 _PLATFORM = Path(__file__).resolve().parents[1]
 # Beside the view's own module, these decide the values of its rows, in both layers.
 _MACHINERY = ("definition/*.py", "refine/parse.py", "refine/tokens.py", "batch/compute.py", "live/machine.py")
+_WITHOUT_EFFECT = ("name", "state_partitions")
 
 
 def definition_version(view: "View") -> str:
     """12 hex digits over everything that decides the values of the view's rows. Views that differ in it may give different rows.
 
     These are its declared values, the source of the modules that its functions are from, its streams' contracts, and the
-    machinery that runs it. Its name is not among them.
+    machinery that runs it. Its name and the number of its state partitions are not among them.
     """
     digest = hashlib.sha256(_machinery())
     for declared in fields(view):
-        if declared.name != "name":
+        if declared.name not in _WITHOUT_EFFECT:
             digest.update(_of_value(getattr(view, declared.name)))
     for stream in view.streams:
         digest.update(repr(CONTRACTS[stream]).encode())

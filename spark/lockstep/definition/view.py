@@ -44,6 +44,8 @@ class Definition(ABC):
         policy: what happens to late rows: left out (``ignore``), kept as a side output (``side_output``), or, for windows,
             counted until ``correct_within`` has passed (``correct``). Under all three they can be read in ``late.<name>``.
         correct_within: the second, longer limit of ``correct``.
+        state_partitions: in how many partitions its live query keeps its state. Each costs a task in every micro-batch, so a
+            stream needs more than one only when one core cannot process it.
         alerts: how its rows are sent as alerts; None: they are not.
     """
 
@@ -53,6 +55,7 @@ class Definition(ABC):
     allowed_lateness: timedelta
     policy: Policy = "ignore"
     correct_within: timedelta | None = None
+    state_partitions: int = 1
     alerts: Alerting | None = None
 
     @property

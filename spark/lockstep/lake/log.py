@@ -57,17 +57,24 @@ def parse_commit(table: str, version: int, text: str) -> Commit:
     """Read one file of a Delta log (one JSON action a line; Delta transaction protocol, "Delta Log Entries")."""
     actions: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line]
     info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+    metrics = info.get("operationMetrics", {})
     stats = (json.loads(a["add"].get("stats") or "{}") for a in actions if "add" in a)
     return Commit(
         table=table,
         version=version,
         timestamp=info.get("timestamp", 0),
         operation=info.get("operation", ""),
-        rows=int(info.get("operationMetrics", {}).get("numOutputRows", 0)),
+        rows=_rows(metrics),
         record=_record(info.get("userMetadata")),
         files=tuple(s for s in stats if s),
-        size=int(info.get("operationMetrics", {}).get("numOutputBytes", 0)),
+        size=int(metrics.get("numOutputBytes", 0)),
     )
+
+
+def _rows(metrics: Mapping[str, Any]) -> int:
+    # Spark's name, and those of delta-rs for a MERGE and for an append.
+    names = ("numOutputRows", "num_output_rows", "num_added_rows")
+    return next((int(metrics[name]) for name in names if name in metrics), 0)
 
 
 def _versions(settings: "Settings", table: str) -> list[int]:

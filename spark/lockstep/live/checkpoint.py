@@ -17,6 +17,8 @@ _STATE_FILE = re.compile(r"(state/\d+/\d+(?:/[^_/][^/]*)?)/(\d+)(?:_[0-9a-f-]+)?
 _LOG_FILE = re.compile(r"(offsets|commits)/(\d+)")
 _SNAPSHOT_SUFFIXES = ("zip", "snapshot")
 VERSION = "v1"
+# The setting that decides the number of state partitions, among those that Spark keeps in the checkpoint.
+STATE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from lockstep.definition.events import events
 from lockstep.definition.tables import live_of
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_partition, read_stream
+from lockstep.live.checkpoint import STATE_PARTITIONS
 from lockstep.live.generations import Generation
 from lockstep.live.machine import Machine
 from lockstep.live.sink import Sink
@@ -38,6 +39,7 @@ def start(spark: "SparkSession", config: "Settings", view: View, generation: Gen
     """
     table = live_of(view)
     lake.create(spark, config, table, view.live_columns)
+    set_state_partitions(spark, view)
     return (
         rows(spark, config, view, generation.starts)
         .writeStream.queryName(view.name)
@@ -47,6 +49,14 @@ def start(spark: "SparkSession", config: "Settings", view: View, generation: Gen
         .foreachBatch(Sink(generation, view))
         .start()
     )
+
+
+def set_state_partitions(spark: "SparkSession", view: View) -> None:
+    """Have the queries that this session starts keep their state in as many partitions as the view declares.
+
+    Spark writes the number into the checkpoint with the first batch, and keeps it for the checkpoint's life.
+    """
+    spark.conf.set(STATE_PARTITIONS, str(view.state_partitions))
 
 
 def rows(spark: "SparkSession", config: "Settings", view: View, starts: Starts) -> "DataFrame":
@@ -102,7 +112,10 @@ def _with_log_time(spark: "SparkSession", config: "Settings", stream: str, start
         return valid.withColumn("_arrival", F.expr("TIMESTAMP '9999-12-31'"))
     partitions = topic_offsets(config, contract.topic).partitions
     branches = [
-        parse(read_partition(spark, config, contract.topic, p, since), contract).withWatermark("_arrival", DISORDER)
+        parse(
+            read_partition(spark, config, contract.topic, p, since, config.max_offsets_per_trigger // len(partitions)),
+            contract,
+        ).withWatermark("_arrival", DISORDER)
         for p in sorted(partitions)
     ]
     rows_of_all = reduce(lambda left, right: left.unionAll(right), branches)

@@ -33,3 +33,8 @@ def test_a_state_store_that_only_one_of_both_has_is_named():
     one, two = Operator("join", {"left": "k"}), Operator("join", {"left": "k", "right": "k"})
     assert compare(QueryShape([], {0: one}), QueryShape([], {0: two})) == ["operator 0 (join) has state right"]
     assert compare(QueryShape([], {0: two}), QueryShape([], {0: one})) == ["operator 0 (join) has no state right"]
+
+
+def test_a_changed_number_of_state_partitions_is_named():
+    old, new = QueryShape([], {}, 2), QueryShape([], {}, 1)
+    assert compare(old, new) == ["its state is in 1 partitions, and the checkpoint's in 2"]

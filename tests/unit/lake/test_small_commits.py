@@ -1,0 +1,111 @@
+"""Commits without Spark: each write once, whatever runs again; rows are found by their key; the log says what was written."""
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep import lake
+from lockstep.lake import Txn
+from lockstep.lake.small_commits import SmallCommits
+from lockstep.settings import Settings
+
+TABLE = "live.v"
+SCHEMA = pa.schema([("page", pa.string()), ("views", pa.int64()), ("_revision", pa.int64())])
+FIRST = Txn("live:live.v:1", 0)
+Row = tuple[str | None, int, int]
+
+
+def arrow(*rows: Row) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
+
+
+@pytest.fixture
+def table(settings):
+    write_deltalake(lake.path(settings, TABLE), arrow())
+    return SmallCommits(settings, TABLE)
+
+
+@pytest.fixture
+def rows(settings):
+    def read() -> list[Row]:
+        found = DeltaTable(lake.path(settings, TABLE)).to_pyarrow_table().to_pylist()
+        return sorted((tuple(row.values()) for row in found), key=repr)
+
+    return read
+
+
+def test_rows_and_record_are_in_one_commit(settings, table, rows):
+    table.append(arrow(("/", 1, 1), ("/cart", 2, 1)), FIRST, {"writer": "live", "batch_id": 0})
+    newest = next(lake.commits(settings, TABLE))
+    assert (newest.record, newest.rows) == ({"writer": "live", "batch_id": 0}, 2)
+    assert rows() == [("/", 1, 1), ("/cart", 2, 1)]
+
+
+def test_the_table_knows_which_writes_it_has(settings, table):
+    assert not table.has(FIRST)
+    table.append(arrow(("/", 1, 1)), Txn(FIRST.app, 3), {})
+    # Another process, which opens the table again after a crash, knows it too.
+    for one in (table, SmallCommits(settings, TABLE)):
+        assert one.has(Txn(FIRST.app, 2))
+        assert one.has(Txn(FIRST.app, 3))
+        assert not one.has(Txn(FIRST.app, 4))
+        assert not one.has(Txn("live:live.v:2", 0))
+
+
+def test_a_merge_replaces_the_row_of_its_key_and_inserts_the_others(settings, table, rows):
+    table.append(arrow(("/", 1, 1), (None, 2, 1)), FIRST, {})
+    table.merge(arrow(("/", 5, 1), (None, 6, 1), ("/cart", 7, 1)), ["page"], "true", None, Txn(FIRST.app, 1), {})
+    assert rows() == [("/", 5, 1), ("/cart", 7, 1), (None, 6, 1)]
+    assert next(lake.commits(settings, TABLE)).rows == 3
+
+
+def test_a_merge_leaves_a_newer_row_alone(table, rows):
+    table.append(arrow(("/", 1, 7), ("/cart", 1, 7)), FIRST, {})
+    newer = "s._revision > t._revision"
+    table.merge(arrow(("/", 2, 6), ("/cart", 2, 8)), ["page"], "true", newer, Txn(FIRST.app, 1), {})
+    assert rows() == [("/", 1, 7), ("/cart", 2, 8)]
+
+
+def test_two_rows_of_one_key_are_refused(table, rows):
+    table.append(arrow(("/", 1, 1)), FIRST, {})
+    with pytest.raises(DeltaError, match="multiple source rows"):
+        table.merge(arrow(("/", 2, 1), ("/", 3, 1)), ["page"], "true", None, Txn(FIRST.app, 1), {})
+    assert rows() == [("/", 1, 1)]
+
+
+def test_tidying_changes_no_row_and_leaves_one_file(settings, table, rows):
+    for n in range(5):
+        table.append(arrow((f"/{n}", n, 1)), Txn(FIRST.app, n), {"writer": "live", "batch_id": n})
+    before = rows()
+    table.tidy(168)
+    assert rows() == before
+    assert len(DeltaTable(lake.path(settings, TABLE)).file_uris()) == 1
+    table.append(arrow(("/5", 5, 1)), Txn(FIRST.app, 5), {})
+    assert table.has(Txn(FIRST.app, 5))
+
+
+pages = st.sampled_from(["/", "/cart", None])
+batches = st.lists(st.dictionaries(pages, st.integers(0, 9), max_size=3), max_size=5)
+
+
+@given(batches)
+def test_merges_leave_of_each_key_the_last_value(tmp_path_factory, batches):
+    settings = Settings(home=tmp_path_factory.mktemp("lake"))
+    write_deltalake(lake.path(settings, TABLE), arrow())
+    table, expected = SmallCommits(settings, TABLE), {}
+    for number, batch in enumerate(batches):
+        table.merge(
+            arrow(*((page, views, 1) for page, views in batch.items())),
+            ["page"],
+            "true",
+            None,
+            Txn(FIRST.app, number),
+            {},
+        )
+        expected |= batch
+    found = DeltaTable(lake.path(settings, TABLE)).to_pyarrow_table().to_pylist()
+    assert len(found) == len(expected)
+    assert {row["page"]: row["views"] for row in found} == expected
