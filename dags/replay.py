@@ -84,10 +84,11 @@ def replay():
         return "promote"
 
     @task(trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
-    def promote(replay_id: str, run_id: str) -> dict[str, int]:
+    def promote(run_id: str, ti: Any = None) -> dict[str, int]:
         from lockstep import tasks
 
-        return refusing(tasks.replay_promote, replay_id, run_id)
+        # Not an argument: that would make `plan` one of the tasks before, and its success enough to run after a dry run.
+        return refusing(tasks.replay_promote, ti.xcom_pull(task_ids="plan"), run_id)
 
     @task
     def discard(replay_id: str, run_id: str) -> None:
@@ -106,7 +107,7 @@ def replay():
     decides, rule = who_decides(), by_rule(planned)
     answered = answer(planned, by_hand.output)
     shadow(planned) >> compared >> decides >> [by_hand, rule]
-    answered >> [promoted := promote(planned), discard(planned)]
+    answered >> [promoted := promote(), discard(planned)]
     rule >> promoted
 
 

@@ -25,8 +25,8 @@ from shop.simulate.shop import Progress, Shop, open_shop
 from shop.simulate.traffic import Traffic, milliseconds
 
 EVENT_TOPICS = [contract.topic for contract in CONTRACTS.values() if contract.kind == "events"]
-# Longer than what the shop's views allow (5 to 30 s), so that their last windows are closed.
-HEARTBEAT_AFTER = timedelta(minutes=1)
+# Longer than any of the shop's views waits for late rows (10 minutes), so that their last windows are closed.
+HEARTBEAT_AFTER = timedelta(minutes=15)
 # Traffic is made by day, and its late events arrive up to a day later.
 _WIDEST = timedelta(days=1)
 

@@ -106,7 +106,7 @@ def test_a_replay_is_promoted_only_after_somebody_or_the_rule_has_decided(dags: 
     assert "diff" in upstream["who_decides"]
     assert set(upstream["by_hand"]) == {"diff", "who_decides"}
     assert set(upstream["by_rule"]) == {"plan", "who_decides"}
-    assert set(upstream["promote"]) == {"answer", "by_rule", "plan"}
+    assert set(upstream["promote"]) == {"answer", "by_rule"}
 
 
 def test_the_form_of_a_replay_has_the_words_of_its_file(dags: dict[str, Any]) -> None:
