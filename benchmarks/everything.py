@@ -32,6 +32,7 @@ from lockstep.definition.registry import chosen
 from lockstep.definition.tables import gold_of
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
+from lockstep.live.generations import Generation
 from shop.simulate.keep_open import Pace, keep_open
 
 Positions = list[tuple[float, dict[tuple[str, int], int]]]
@@ -61,10 +62,12 @@ class Watch:
     config: settings.Settings
     views: list[View]
     seen: dict[tuple[str, str], Positions] = field(default_factory=lambda: defaultdict(list))
+    _current: dict[str, Generation] = field(default_factory=dict)
 
     def run(self, stopping: threading.Event) -> None:
         """Look until ``stopping`` is set."""
         while not stopping.wait(0.5):
+            self._current = generations.all_current(self.config)
             for view in self.views:
                 for layer, found in (("live", self._live(view)), ("gold", self._gold(view))):
                     history = self.seen[layer, view.name]
@@ -72,7 +75,7 @@ class Watch:
                         history.append(found)
 
     def _live(self, view: View) -> tuple[float, dict[tuple[str, int], int]] | None:
-        checkpoint = Checkpoint(generations.Generation(view.name).location(self.config))
+        checkpoint = Checkpoint(self._current.get(view.name, Generation(view.name)).location(self.config))
         last = checkpoint.last_batch()
         if last is None:
             return None

@@ -58,7 +58,8 @@ def parse_commit(table: str, version: int, text: str) -> Commit:
     actions: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines() if line]
     info: dict[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     metrics = info.get("operationMetrics", {})
-    stats = (json.loads(a["add"].get("stats") or "{}") for a in actions if "add" in a)
+    added = [a["add"] for a in actions if "add" in a]
+    stats = (json.loads(add.get("stats") or "{}") for add in added)
     return Commit(
         table=table,
         version=version,
@@ -67,7 +68,7 @@ def parse_commit(table: str, version: int, text: str) -> Commit:
         rows=_rows(metrics),
         record=_record(info.get("userMetadata")),
         files=tuple(s for s in stats if s),
-        size=int(metrics.get("numOutputBytes", 0)),
+        size=int(metrics.get("numOutputBytes", sum(add["size"] for add in added))),
     )
 
 

@@ -1,11 +1,13 @@
 """Small commits without Spark: Arrow rows into a Delta table with delta-rs, in milliseconds.
 
-Only for a table that has *one writer*. Spark's log store for a local disk guards its commits inside one JVM, so Spark and
-delta-rs must never commit to the same table at the same time.
+Only while nobody else writes to the table: Spark's log store for a local disk guards its commits inside one JVM, so Spark and
+delta-rs must never commit to the same table at the same time. A lease sees to it: the table's, or that of the live query's
+checkpoint.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -20,45 +22,34 @@ if TYPE_CHECKING:
 
 
 class SmallCommits:
-    """The only writer of a table. Each write has a transaction id: a write that runs twice changes nothing.
+    """Writes to a table that exists. Each write has a transaction id: a write that runs twice changes nothing.
 
     Args:
-        table: ``layer.name`` of a table that exists.
+        table: ``layer.name``.
     """
 
     def __init__(self, settings: "Settings", table: str) -> None:
         self._table = DeltaTable(path(settings, table))
 
-    def has(self, txn: "Txn") -> bool:
-        """Whether the table has this write, or a later one of the same ``app``."""
-        self._table.update_incremental()
-        newest = self._table.transaction_version(txn.app)
-        return newest is not None and newest >= txn.version
-
     def append(self, rows: "pa.Table", txn: "Txn", record: Mapping[str, Any]) -> None:
         """Append the rows and the record in one commit."""
-        write_deltalake(self._table, rows, mode="append", commit_properties=_properties(txn, record))
+        if not self._has(txn):
+            write_deltalake(self._table, rows, mode="append", commit_properties=_properties(txn, record))
 
-    def merge(
-        self, rows: "pa.Table", key: Iterable[str], where: str, newer: str | None, txn: "Txn", record: Mapping[str, Any]
-    ) -> None:
-        """Upsert the rows (alias ``s``) by their key into the table (alias ``t``), in one commit.
+    def merge(self, rows: "pa.Table", on: str, newer: str | None, txn: "Txn", record: Mapping[str, Any]) -> None:
+        """Upsert the rows (alias ``s``) into the table (alias ``t``), in one commit.
 
         Args:
-            where: the predicate (SQL of DataFusion) for the rows of the table that can match; it keeps old files unread.
-            newer: the predicate for a row that replaces the one of its key; None: every one does.
+            on: the predicate (SQL of DataFusion) for the row of the table that a row belongs to.
+            newer: the predicate for a row that replaces the one that it belongs to; None: every one does.
 
         Raises:
-            DeltaError: two of the rows have the same key.
+            DeltaError: two of the rows belong to the same row of the table.
         """
-        same = (f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in key)
-        merge = self._table.merge(
-            rows,
-            predicate=" AND ".join([where, *same]),
-            source_alias="s",
-            target_alias="t",
-            commit_properties=_properties(txn, record),
-        )
+        if self._has(txn):
+            return
+        properties = _properties(txn, record)
+        merge = self._table.merge(rows, on, source_alias="s", target_alias="t", commit_properties=properties)
         merge.when_matched_update_all(newer).when_not_matched_insert_all().execute()
 
     def tidy(self, retain_hours: int) -> None:
@@ -66,10 +57,22 @@ class SmallCommits:
         self._table.optimize.compact()
         self._table.vacuum(retain_hours, dry_run=False)
 
+    def _has(self, txn: "Txn") -> bool:
+        """Whether the table has this write, or a later one of the same ``app``."""
+        self._table.update_incremental()
+        newest = self._table.transaction_version(txn.app)
+        return newest is not None and newest >= txn.version
+
+
+def same(key: str) -> str:
+    """The predicate for a row that has the same value of a column; two nulls are the same."""
+    return f"(t.`{key}` IS NOT DISTINCT FROM s.`{key}`)"
+
 
 def _properties(txn: "Txn", record: Mapping[str, Any]) -> CommitProperties:
     # The name under which Spark keeps it, so that one reader of the log is enough.
     return CommitProperties(
         custom_metadata={"userMetadata": json.dumps(record, sort_keys=True)},
-        app_transactions=[Transaction(txn.app, txn.version)],
+        # With its time: Spark forgets a transaction without one where a table limits how long they are remembered.
+        app_transactions=[Transaction(txn.app, txn.version, int(time.time() * 1000))],
     )

@@ -1,5 +1,8 @@
 """Rows of the lake's tables: how they are read, and the only code that writes them.
 
+Rows of Spark are written by Spark. Small results are collected, and Arrow rows are committed without Spark: the same commit, for
+a tenth of the price. Either way the writer holds the table's lease.
+
 Every write has a transaction id ``writer:table:generation`` with a rising number: a write that runs twice changes nothing. Its
 JSON record is in the commit's ``userMetadata``: rows and record are committed together, or not at all.
 """
@@ -7,7 +10,10 @@ JSON record is in the commit's ``userMetadata``: rows and record are committed t
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from lockstep.lake.paths import path
 
@@ -33,9 +39,18 @@ def read(spark: "SparkSession", settings: "Settings", table: str, version: int |
     return reader.load(path(settings, table))
 
 
-def append(df: "DataFrame", settings: "Settings", table: str, txn: Txn, record: Mapping[str, Any]) -> None:
-    """Append the rows and the record in one commit."""
-    writer(df, txn, record).mode("append").save(path(settings, table))
+@singledispatch
+def append(rows: Any, settings: "Settings", table: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """Append the rows (of Spark, or Arrow) and the record in one commit."""
+    writer(rows, txn, record).mode("append").save(path(settings, table))
+
+
+@append.register(pa.Table)
+def _(rows: pa.Table, settings: "Settings", table: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    # Imported here: it loads delta-rs, and most commands of the CLI write nothing.
+    from lockstep.lake.small_commits import SmallCommits
+
+    SmallCommits(settings, table).append(rows, txn, record)
 
 
 def replace(df: "DataFrame", settings: "Settings", table: str, where: str, txn: Txn, record: Mapping[str, Any]) -> None:
@@ -58,8 +73,9 @@ def writer(df: "DataFrame", txn: Txn, record: Mapping[str, Any]) -> Any:
     )
 
 
+@singledispatch
 def merge(
-    df: "DataFrame",
+    rows: Any,
     settings: "Settings",
     table: str,
     on: str,
@@ -67,18 +83,19 @@ def merge(
     txn: Txn,
     record: Mapping[str, Any],
 ) -> None:
-    """Upsert the rows (alias ``s``) into the table (alias ``t``): insert where nothing matches ``on``, update where ``newer``.
+    """Upsert the rows (of Spark, or Arrow; alias ``s``) into the table (alias ``t``).
 
+    A row is inserted where nothing matches ``on``, and replaces what matches where ``newer`` holds (SQL that both engines know).
     Delta takes the transaction id of a MERGE from the session's settings, so the session must belong to this writer alone.
     """
-    spark = df.sparkSession
+    spark = rows.sparkSession
     view = f"merge_{txn.app}_{txn.version}".replace(":", "_").replace(".", "_")
     conf = {
         "spark.databricks.delta.write.txnAppId": txn.app,
         "spark.databricks.delta.write.txnVersion": str(txn.version),
         "spark.databricks.delta.commitInfo.userMetadata": json.dumps(record, sort_keys=True),
     }
-    df.createOrReplaceTempView(view)
+    rows.createOrReplaceTempView(view)
     for key, value in conf.items():
         spark.conf.set(key, value)
     try:
@@ -90,3 +107,12 @@ def merge(
         for key in conf:
             spark.conf.unset(key)
         spark.catalog.dropTempView(view)
+
+
+@merge.register(pa.Table)
+def _(
+    rows: pa.Table, settings: "Settings", table: str, on: str, newer: str, txn: Txn, record: Mapping[str, Any]
+) -> None:
+    from lockstep.lake.small_commits import SmallCommits
+
+    SmallCommits(settings, table).merge(rows, on, newer, txn, record)

@@ -80,7 +80,7 @@ def entry(commit: Commit) -> Entry:
         counts=counts,
         totals=add(record.get("before", {}), counts),
         # A replay writes old rows again. They do not tell how far the log has come.
-        reached={} if "replay" in record else _reached(ranges, commit.files),
+        reached={} if "replay" in record else _reached(ranges, commit),
         committed_at=commit.timestamp,
         code_since=record["code_since"],
         signed=record.get("signed"),
@@ -88,9 +88,12 @@ def entry(commit: Commit) -> Entry:
     )
 
 
-def _reached(ranges: Iterable[Range], files: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+def _reached(ranges: Iterable[Range], commit: Commit) -> dict[int, int]:
     reached = {r.partition: r.idle_at for r in ranges if r.idle_at is not None}
-    for stats in files:
+    for partition, newest in commit.record.get("reached", {}).items():
+        reached[int(partition)] = max(newest, reached.get(int(partition), 0))
+    # Spark writes a file for each partition; a small commit has one file for all, and names them in its record.
+    for stats in commit.files:
         low, high = stats.get("minValues", {}), stats.get("maxValues", {})
         if "timestamp" in high and low.get("partition") == high.get("partition"):
             newest = int(datetime.fromisoformat(high["timestamp"]).timestamp() * 1000)

@@ -22,6 +22,8 @@ from lockstep import lake
 from lockstep.control.database import control
 
 if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Connection
+
     from lockstep.settings import Settings
 
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -69,6 +71,13 @@ def record_digests(settings: "Settings", table: str) -> int:
         # Delta has cleaned up what is older.
         cursor.execute("DELETE FROM log_digests WHERE table_name = %s AND version < %s", (table, oldest))
     return len(rows)
+
+
+def record_digest(connection: "Connection", settings: "Settings", table: str, version: int) -> None:
+    """Write down what a commit is that was made just now. A small commit has no checksum file, as Spark's commits have."""
+    digest = hashlib.sha256(_Files(f"{lake.path(settings, table)}/_delta_log").commit(version)).hexdigest()
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO log_digests VALUES (%s, %s, %s) ON CONFLICT DO NOTHING", (table, version, digest))
 
 
 class _Files:

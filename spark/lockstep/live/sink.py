@@ -17,7 +17,7 @@ from lockstep.definition import View
 from lockstep.definition.version import definition_version
 from lockstep.definition.view import Output
 from lockstep.lake import Txn
-from lockstep.lake.small_commits import SmallCommits
+from lockstep.lake.small_commits import SmallCommits, same
 from lockstep.live import lease
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generations import Generation
@@ -61,9 +61,8 @@ class Sink:
         written = rows.where(self.rows_written).withColumn("_updated_at", F.current_timestamp()).toArrow()
         if not written.num_rows:
             return
-        table, txn = self._table(config), Txn(self.generation.txn_app, batch_id)
-        if not table.has(txn):
-            self._write(table, written, txn, self._record(config, batch_id))
+        table = self._table(config)
+        self._write(table, written, Txn(self.generation.txn_app, batch_id), self._record(config, batch_id))
         if self.alerts:
             self.alerts(rows.sparkSession.createDataFrame(written), batch_id)
         if batch_id % TIDY_EVERY == TIDY_EVERY - 1:
@@ -77,11 +76,12 @@ class Sink:
     def _windows(self, table: SmallCommits, rows: pa.Table, txn: Txn, record: dict[str, object]) -> None:
         first = pc.min(rows["window_start"]).as_py()
         # A literal, so that files of older windows are skipped.
-        where = f"t.window_start >= timestamp '{first:%F %T}'" if first else "true"
-        table.merge(rows, self.key, where, None, txn, record)
+        recent = f"t.window_start >= timestamp '{first:%F %T}'" if first else "true"
+        table.merge(rows, " AND ".join([recent, *map(same, self.key)]), None, txn, record)
 
     def _upsert(self, table: SmallCommits, rows: pa.Table, txn: Txn, record: dict[str, object]) -> None:
-        table.merge(newest(rows, self.key), self.key, "true", "s._revision > t._revision", txn, record)
+        on = " AND ".join(map(same, self.key))
+        table.merge(newest(rows, self.key), on, "s._revision > t._revision", txn, record)
 
     def _record(self, config: "Settings", batch_id: int) -> dict[str, object]:
         """The commit's record: where the batch ended, and which definition its rows follow."""

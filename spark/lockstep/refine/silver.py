@@ -7,6 +7,7 @@ its commit has the same transaction id, and is skipped.
 """
 
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
@@ -17,7 +18,9 @@ from lockstep.control.leases import lease
 from lockstep.definition.columns import PROVENANCE, log_columns
 from lockstep.definition.tables import Tables
 from lockstep.failpoints import failpoint
+from lockstep.ledger.integrity import record_digest
 from lockstep.ledger.ranges import Range, ends, size, to_where
+from lockstep.refine.classified import Classified, Rows, classified
 from lockstep.refine.parse import GOOD, parse
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
 
+# Few enough to be collected: some megabytes.
+SMALL_OFFSETS = 20_000
 QUARANTINE = {
     **PROVENANCE,
     "_reason": "STRING",
@@ -56,7 +61,7 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
         Overtaken: another run has committed first.
     """
     tables = Tables.of(contract)
-    with lease(settings, tables.log, run_id):
+    with lease(settings, tables.log, run_id) as control:
         previous = ledger.latest(settings, tables.log)
         source = ledger.latest(settings, tables.bronze)
         ranges = _pinned(settings, tables, previous.seq + 1 if previous else 1) or ledger.pending(
@@ -66,7 +71,9 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
             return None
         if previous is None:
             _create(spark, settings, contract, tables)
-        return _write(spark, settings, contract, tables, previous, ranges, run_id)
+        written = _write(spark, settings, contract, tables, previous, ranges, run_id)
+        record_digest(control, settings, tables.log, written.version)
+        return written
 
 
 def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
@@ -94,50 +101,63 @@ def _write(
     ranges: list[Range],
     run_id: str,
 ) -> ledger.Entry:
-    raw = lake.read(spark, settings, tables.bronze).where(to_where(ranges))
-    earlier = remembered(lake.read(spark, settings, tables.log), raw, contract) if previous else None
-    rows = classify(parse(raw, contract), earlier, contract).persist()
-    try:
-        counts = counted(rows)
+    raw, columns = lake.read(spark, settings, tables.bronze).where(to_where(ranges)), [*log_columns(contract)]
+    earlier = None
+    if previous:
+        oldest = _oldest(settings, tables.bronze, ranges) or oldest_of(raw)
+        earlier = remembered(lake.read(spark, settings, tables.log), oldest, contract)
+    rows = classify(parse(raw, contract), earlier, contract)
+    with classified(rows, small=size(ranges) <= SMALL_OFFSETS) as found:
+        counts = found.counts()
         record = ledger.record("refine", previous, run_id, ranges, counts=counts)
         if counts["quarantined"]:
-            _quarantine(rows.where("_outcome = 'quarantined'"), settings, tables.quarantine, ranges, record)
+            lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=QUARANTINE_PROPERTIES)
+            _quarantine(found, settings, tables.quarantine, ranges, record)
             failpoint("quarantine-committed")
-        fresh = rows.where("_outcome = 'silver'").select(*log_columns(contract))
         if tables.current and counts["silver"]:
-            _apply(fresh, settings, contract, tables.current, record)
+            _apply(found.newest(contract.unique_id, columns), settings, contract, tables.current, record)
             failpoint("changes-applied")
-        lake.append(fresh, settings, tables.log, ledger.txn(tables.log, record), record)
+        lake.append(found.silver(columns), settings, tables.log, ledger.txn(tables.log, record), record)
         failpoint("silver-committed")
         return ledger.committed(settings, tables.log, record)
-    finally:
-        rows.unpersist()
 
 
 def _quarantine(
-    bad: "DataFrame", settings: "Settings", table: str, ranges: list[Range], record: dict[str, Any]
+    found: Classified, settings: "Settings", table: str, ranges: list[Range], record: dict[str, Any]
 ) -> None:
     """Append the rows that quarantine does not have yet. It may be ahead of silver, if an older run has committed meanwhile."""
-    lake.create(bad.sparkSession, settings, table, QUARANTINE, properties=QUARANTINE_PROPERTIES)
     entry = ledger.latest(settings, table)
     position = ends(entry.ranges) if entry else {}
     missing = [replace(r, start=min(max(r.start, position.get(r.partition, 0)), r.end)) for r in ranges]
     if not size(missing):
         return
-    rows = bad.where(to_where(missing, "_partition", "_offset")).withColumn("_run_id", F.lit(record["run_id"]))
-    lake.append(rows.select(*QUARANTINE), settings, table, ledger.txn(table, record), record)
+    bad = found.quarantined(missing, record["run_id"], [*QUARANTINE])
+    lake.append(bad, settings, table, ledger.txn(table, record), record)
     ledger.committed(settings, table, record)
 
 
-def counted(rows: "DataFrame") -> dict[str, int]:
-    """The number of classified rows with each outcome."""
-    by_outcome = {row["_outcome"]: row["count"] for row in rows.groupBy("_outcome").count().collect()}
-    return {outcome: by_outcome.get(outcome, 0) for outcome in ("silver", "duplicates", "quarantined", "markers")}
+def _oldest(settings: "Settings", bronze: str, ranges: list[Range]) -> datetime | None:
+    """A time (UTC) before which no row of the ranges arrived, by the statistics of bronze's log; None if it has none."""
+    starts = {r.partition: r.start for r in ranges if r.size}
+    lows: list[str | None] = []
+    for commit in lake.commits(settings, bronze):
+        taken = [Range(**r) for r in commit.record.get("ranges", ())]
+        if any(r.size and r.end > starts.get(r.partition, r.end) for r in taken):
+            lows += (stats.get("minValues", {}).get("timestamp") for stats in commit.files)
+        if taken and all(r.start <= starts.get(r.partition, r.start) for r in taken):
+            break
+    known = [datetime.fromisoformat(low) for low in lows if low]
+    return min(known) if known and len(known) == len(lows) else None
 
 
-def remembered(log: "DataFrame", raw: "DataFrame", contract: "Contract") -> "DataFrame":
-    """The rows of silver's log of which a row of ``raw`` may be a duplicate."""
-    oldest = raw.agg(F.min("timestamp")).collect()[0][0]
+def oldest_of(raw: "DataFrame") -> datetime:
+    """The time (UTC, naive) at which the first of bronze's rows arrived."""
+    oldest: datetime = raw.agg(F.min("timestamp")).collect()[0][0]
+    return oldest
+
+
+def remembered(log: "DataFrame", oldest: datetime, contract: "Contract") -> "DataFrame":
+    """The rows of silver's log of which a row that arrived at ``oldest`` (UTC) or later may be a duplicate."""
     return log.where(F.col("_arrival") >= F.lit(oldest) - _dedup_window(contract))
 
 
@@ -187,21 +207,14 @@ def classify(
     return joined.withColumn("_outcome", outcome).drop("_good", "_first", "_first_at", "_known_at")
 
 
-def newest(changes: "DataFrame", contract: "Contract") -> "DataFrame":
-    """The newest change of each row of the source table."""
-    newest_first = [F.desc("_commit_lsn"), F.desc("_lsn"), F.desc("_offset")]
-    window = Window.partitionBy(*contract.unique_id).orderBy(*newest_first)
-    return changes.withColumn("_rank", F.row_number().over(window)).where("_rank = 1").drop("_rank")
-
-
-def _apply(fresh: "DataFrame", settings: "Settings", contract: "Contract", table: str, record: dict[str, Any]) -> None:
+def _apply(newest: Rows, settings: "Settings", contract: "Contract", table: str, record: dict[str, Any]) -> None:
     """Keep the newest change of each row (SCD1); a delete stays as a row marked ``_deleted``."""
     lake.merge(
-        newest(fresh, contract),
+        newest,
         settings,
         table,
         on=" AND ".join(f"t.{name} = s.{name}" for name in contract.unique_id),
-        newer="(s._commit_lsn, s._lsn) > (t._commit_lsn, t._lsn)",
+        newer="s._commit_lsn > t._commit_lsn OR (s._commit_lsn = t._commit_lsn AND s._lsn > t._lsn)",
         txn=ledger.txn(table, record),
         record=record,
     )

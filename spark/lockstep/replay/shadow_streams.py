@@ -12,8 +12,9 @@ from lockstep.errors import DataLoss
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_range
 from lockstep.ledger.ranges import Range, to_where
+from lockstep.refine.classified import counted
 from lockstep.refine.parse import parse
-from lockstep.refine.silver import QUARANTINE, classify, counted, remembered
+from lockstep.refine.silver import QUARANTINE, classify, oldest_of, remembered
 from lockstep.replay.plan import Part, Plan
 from lockstep.replay.runs import enclosing, overlap, runs
 from lockstep.replay.stages import ShadowedBronze, ShadowedSilver
@@ -116,7 +117,7 @@ def _classified(
     inside = F.expr("_partition = p AND _offset >= low AND _offset < high")
     parsed = parse(raw, contract).join(F.broadcast(by_run), inside).drop("p", "low", "high")
     before = [Range(r.topic, r.topic_id, r.partition, 0, r.start) for r in part.ranges]
-    earlier = remembered(log.where(to_where(before, *_POSITION)), raw, contract)
+    earlier = remembered(log.where(to_where(before, *_POSITION)), oldest_of(raw), contract)
     return classify(parsed, earlier, contract, order=("_run", *_POSITION)).drop("_run")
 
 

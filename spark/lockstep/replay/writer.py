@@ -20,7 +20,7 @@ from lockstep.definition.view import Interval
 from lockstep.lake import Txn
 from lockstep.ledger.heads import advance
 from lockstep.ledger.ranges import Range, to_where, where_below
-from lockstep.refine.silver import newest
+from lockstep.refine.classified import newest
 from lockstep.replay.commits import Action, ReplayCommit, commits_of_replay, committed_tables
 from lockstep.replay.plan import Part
 from lockstep.replay.record import Replay
@@ -102,7 +102,7 @@ class Writer:
             self._replace_without_ledger(tables.quarantine, bad, part.where)
         if tables.current and not self.is_written(tables.current):
             log = self.read(tables.log).where(f"NOT {part.where}").unionByName(rows)
-            self._replace_without_ledger(tables.current, newest(log, CONTRACTS[part.stream]), "true")
+            self._replace_without_ledger(tables.current, newest(log, CONTRACTS[part.stream].unique_id), "true")
         replayed = [r.as_dict() for r in part.ranges]
         record = self._entry("refine", newest_entry(self.settings, tables.log), counts=dict(delta), replayed=replayed)
         self._replace(tables.log, rows, part.where, record)

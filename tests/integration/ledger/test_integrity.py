@@ -9,13 +9,15 @@ import pytest
 from lockstep import lake
 from lockstep.definition.tables import bronze_of
 from lockstep.errors import LedgerBroken
+from lockstep.ingest import bronze
 from lockstep.ingest.bronze import ingest
 from lockstep.ledger import integrity
 
 
 @pytest.fixture
-def table(spark, settings, stream, shop):
-    """Bronze in four commits, with a checkpoint at version 2, known to be whole."""
+def table(spark, settings, stream, shop, monkeypatch):
+    """Bronze in four commits of Spark, with a checkpoint at version 2, known to be whole."""
+    monkeypatch.setattr(bronze, "SMALL_OFFSETS", 0)
     for n in range(3):
         shop.view(f"e{n}", n)
         shop.flush()
@@ -111,3 +113,20 @@ def test_a_bit_in_the_statistics_differs_from_deltas_own_checksum(settings, tabl
         assert any("differ on part-" in finding.problem for finding in integrity.problems(settings, unseen))
     finally:
         shutil.rmtree(lake.path(settings, unseen))
+
+
+def test_a_small_commit_is_known_from_the_moment_it_was_written(spark, settings, stream, shop):
+    for n in range(2):
+        shop.view(f"e{n}", n)
+        shop.flush()
+        entry = ingest(spark, settings, stream, "run")
+    file = Path(lake.path(settings, entry.table), commit(entry.version))
+    whole = file.read_text()
+    assert "delta-rs" in whole
+    assert integrity.problems(settings, entry.table) == []
+    # Still JSON, and no checksum file of Delta's own tells it.
+    file.write_text(whole.replace('"numRecords\\":1', '"numRecords\\":2'))
+    assert file.read_text() != whole
+    (found,) = integrity.problems(settings, entry.table)
+    file.write_text(whole)
+    assert f"version {entry.version} is not what it was" in found.problem

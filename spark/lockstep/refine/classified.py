@@ -1,0 +1,118 @@
+"""The classified rows of one run of refine, in Spark or collected: a small slice costs one Spark job, and not one for each table.
+
+Rows have the columns of :func:`lockstep.refine.parse.parse`, and ``_outcome``: silver, duplicates, quarantined or markers.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from lockstep.ledger.ranges import to_where
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lockstep.ledger.ranges import Range
+
+OUTCOMES = ("silver", "duplicates", "quarantined", "markers")
+# What makes a change of a table newer than another one of the same row.
+_NEWEST_FIRST = ("_commit_lsn", "_lsn", "_offset")
+# A DataFrame of Spark, or a table of Arrow.
+Rows = Any
+
+
+class Classified(Protocol):
+    """The rows, by their outcome; in the form that :mod:`lockstep.lake` writes."""
+
+    def counts(self) -> dict[str, int]:
+        """The number of rows of each outcome."""
+
+    def silver(self, columns: list[str]) -> Rows:
+        """The rows that go to silver."""
+
+    def quarantined(self, ranges: "list[Range]", run_id: str, columns: list[str]) -> Rows:
+        """The rows of the ranges that go to quarantine, with ``_run_id``."""
+
+    def newest(self, key: tuple[str, ...], columns: list[str]) -> Rows:
+        """Of each row of the source table, its newest change that goes to silver."""
+
+
+@contextmanager
+def classified(rows: "DataFrame", small: bool) -> "Iterator[Classified]":
+    """The classified rows: collected if they are few, else kept in Spark's memory until the block ends."""
+    if small:
+        yield Collected(rows.toArrow())
+        return
+    rows = rows.persist()
+    try:
+        yield InSpark(rows)
+    finally:
+        rows.unpersist()
+
+
+class InSpark:
+    """Rows that Spark has."""
+
+    def __init__(self, rows: "DataFrame") -> None:
+        self._rows = rows
+
+    def counts(self) -> dict[str, int]:
+        return counted(self._rows)
+
+    def silver(self, columns: list[str]) -> "DataFrame":
+        return self._rows.where("_outcome = 'silver'").select(*columns)
+
+    def quarantined(self, ranges: "list[Range]", run_id: str, columns: list[str]) -> "DataFrame":
+        bad = self._rows.where("_outcome = 'quarantined'").where(to_where(ranges, "_partition", "_offset"))
+        return bad.withColumn("_run_id", F.lit(run_id)).select(*columns)
+
+    def newest(self, key: tuple[str, ...], columns: list[str]) -> "DataFrame":
+        return newest(self.silver(columns), key)
+
+
+class Collected:
+    """Rows that were collected."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def counts(self) -> dict[str, int]:
+        found = {count["values"]: count["counts"] for count in self._rows["_outcome"].value_counts().to_pylist()}
+        return {outcome: found.get(outcome, 0) for outcome in OUTCOMES}
+
+    def silver(self, columns: list[str]) -> pa.Table:
+        return self._rows.filter(pc.field("_outcome") == "silver").select(columns)
+
+    def quarantined(self, ranges: "list[Range]", run_id: str, columns: list[str]) -> pa.Table:
+        within = (
+            (pc.field("_partition") == r.partition) & (pc.field("_offset") >= r.start) & (pc.field("_offset") < r.end)
+            for r in ranges
+        )
+        bad = self._rows.filter(
+            (pc.field("_outcome") == "quarantined") & reduce(lambda left, right: left | right, within)
+        )
+        return bad.append_column("_run_id", pa.array([run_id] * bad.num_rows, pa.string())).select(columns)
+
+    def newest(self, key: tuple[str, ...], columns: list[str]) -> pa.Table:
+        ordered = self.silver(columns).sort_by([(name, "descending") for name in _NEWEST_FIRST])
+        numbered = ordered.append_column("_row", pa.array(range(ordered.num_rows), pa.int64()))
+        first = numbered.group_by([*key]).aggregate([("_row", "min")])
+        return ordered.take(first["_row_min"])
+
+
+def counted(rows: "DataFrame") -> dict[str, int]:
+    """The number of classified rows with each outcome."""
+    by_outcome = {row["_outcome"]: row["count"] for row in rows.groupBy("_outcome").count().collect()}
+    return {outcome: by_outcome.get(outcome, 0) for outcome in OUTCOMES}
+
+
+def newest(changes: "DataFrame", key: tuple[str, ...]) -> "DataFrame":
+    """The newest change of each row of the source table."""
+    window = Window.partitionBy(*key).orderBy(*map(F.desc, _NEWEST_FIRST))
+    return changes.withColumn("_rank", F.row_number().over(window)).where("_rank = 1").drop("_rank")
