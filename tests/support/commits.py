@@ -66,7 +66,9 @@ def commit_text(
         "operationMetrics": {"numOutputRows": str(rows), "numOutputBytes": str(size)},
         "userMetadata": record if isinstance(record, str) else json.dumps(record),
     }
-    adds = [{"add": {"path": f"part-{n}.parquet", "stats": json.dumps(stats)}} for n, stats in enumerate(files)]
+    adds = [
+        {"add": {"path": f"part-{n}.parquet", "size": 1, "stats": json.dumps(stats)}} for n, stats in enumerate(files)
+    ]
     return "\n".join(json.dumps(action) for action in [{"commitInfo": info}, *adds])
 
 

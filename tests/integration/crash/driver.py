@@ -19,8 +19,10 @@ from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.failpoints import VARIABLE
+from lockstep.ingest import bronze
 from lockstep.maintain import maintain
 from lockstep.maintain import run as housekeeping
+from lockstep.refine import silver
 
 MAX_OFFSETS = 60
 
@@ -76,6 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("stream")
     parser.add_argument("--table", action="store_true", help="the stream is the changes of a table, without a view")
+    parser.add_argument("--large", action="store_true", help="no slice is small: Spark reads and writes each")
     parser.add_argument("--maintain", action="store_true")
     parser.add_argument("--live", action="store_true")
     parser.add_argument("--replay", help="the name of the replay")
@@ -92,6 +95,8 @@ def main() -> None:
     CONTRACTS[stream.name] = stream
     VIEWS.clear()
     VIEWS[view.name] = view
+    if given.large:
+        bronze.SMALL_OFFSETS = silver.SMALL_OFFSETS = 0
     if given.without:
         defences.SWITCHES[given.without]()
     if given.stall:

@@ -68,15 +68,15 @@ class Scenario:
 
     # -- the task is killed -------------------------------------------------------------------------------------------
 
-    def task_dies_at(self, point: str, nth: int) -> None:
-        """P0, P3, P4, P5: at a failpoint."""
+    def task_dies_at(self, point: str, nth: int, *arguments: str) -> None:
+        """P0, P3, P4, P5: at a failpoint. With ``--large``, Spark reads and writes for the task."""
         with self.traffic.flowing():
-            run_until_killed(self.stream.name, f"{point}:{nth}")
+            run_until_killed(self.stream.name, f"{point}:{nth}", *arguments)
 
     def task_dies_while_the_server_reads_for_it(self, nth: int) -> None:
         """P1: the server goes on, and writes after the retry has."""
         reading = self.directory / "reading"
-        with self.traffic.flowing(most=5), task(self.stream.name, f"--stall={reading}", f"--nth={nth}"):
+        with self.traffic.flowing(most=5), task(self.stream.name, "--large", f"--stall={reading}", f"--nth={nth}"):
             appears(reading)
         self.recovers()
         Path(f"{reading}.go").touch()
@@ -133,7 +133,7 @@ class Scenario:
         def new() -> list[Path]:
             return [file for file in {*bronze.glob("part-*.parquet")} - before if _is_complete(file)]
 
-        with self.traffic.flowing(), task(self.stream.name) as process:
+        with self.traffic.flowing(), task(self.stream.name, "--large") as process:
             self.server_dies_when(lambda: len(new()) >= nth, process)
         known = str(DeltaTable(str(bronze)).file_uris()) if DeltaTable.is_deltatable(str(bronze)) else ""
         assert any(file.name not in known for file in new()), "too late"
@@ -143,7 +143,7 @@ class Scenario:
         """P8: a checkpoint of the Delta log is half written."""
         log = self.table("bronze") / "_delta_log"
         before = _numbers(log.glob("*.checkpoint.*"))
-        with self.traffic.flowing(), task(self.stream.name) as process:
+        with self.traffic.flowing(), task(self.stream.name, "--large") as process:
             self.server_dies_when(lambda: len(_numbers(log.glob("*.checkpoint.*")) - before) >= nth, process)
         finished = log / "_last_checkpoint"
         last = json.loads(finished.read_text())["version"] if finished.exists() else -1

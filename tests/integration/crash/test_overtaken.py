@@ -18,6 +18,7 @@ def half(ranges):
 
 def test_a_dead_ingest_comes_in_with_fewer_offsets(spark, settings, stream, view, traffic, monkeypatch):
     traffic.burst(20)
+    monkeypatch.setattr(bronze, "SMALL_OFFSETS", 0)
     read, table = bronze.read_range, bronze_of(stream)
 
     def overtaken(session, config, ranges):

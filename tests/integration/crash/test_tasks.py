@@ -10,9 +10,10 @@ FAILPOINTS = {
 }
 
 
+@pytest.mark.parametrize("large", [[], ["--large"]], ids=["small slices", "large slices"])
 @pytest.mark.parametrize("when", FAILPOINTS)
-def test_nothing_is_lost_or_doubled_by_a_task_killed_when(when, scenario):
-    scenario.task_dies_at(FAILPOINTS[when], nth=1)
+def test_nothing_is_lost_or_doubled_by_a_task_killed_when(when, large, scenario):
+    scenario.task_dies_at(FAILPOINTS[when], 1, *large)
     scenario.recovers()
 
 

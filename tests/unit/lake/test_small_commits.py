@@ -42,6 +42,7 @@ def test_rows_and_record_are_in_one_commit(settings, table, rows):
     table.append(arrow(("/", 1, 1), ("/cart", 2, 1)), FIRST, {"writer": "live", "batch_id": 0})
     newest = next(lake.commits(settings, TABLE))
     assert (newest.record, newest.rows) == ({"writer": "live", "batch_id": 0}, 2)
+    assert newest.size > 0
     assert rows() == [("/", 1, 1), ("/cart", 2, 1)]
 
 
