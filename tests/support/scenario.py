@@ -24,6 +24,8 @@ START = datetime.combine(datetime.now(UTC).date() - timedelta(days=1), time(10),
 DUPLICATES, LATE, POISONED = 0.05, 0.01, 0.001
 # More than the 300 s that an event's time may be ahead of its arrival.
 FAR_AHEAD = timedelta(days=1)
+# How late a row may be, in seconds, in one view or another of the shop.
+LIMITS = (5, 10, 30, 600)
 POOLS: dict[str, list[Any]] = {
     "user_id": [f"u{n}" for n in range(1, 7)],
     "page": ["/", "/search", "/cart", "/help/product/P1", *(f"/product/P{n}" for n in range(1, 5))],
@@ -77,7 +79,7 @@ def _event(stream: str, contract: Contract, dice: Random, second: float, **chang
 
 
 def _one_of_each_disturbance(stream: str, contract: Contract, dice: Random) -> list[Sent]:
-    """A duplicate, a late event, an event from the future, truncated JSON, and an event without each required column."""
+    """A duplicate, late events, an event from the future, truncated JSON, and an event without each required column."""
     first = _event(stream, contract, dice, 60)
     ahead = {contract.event_time: _iso(START + FAR_AHEAD)}
     return [
@@ -87,6 +89,12 @@ def _one_of_each_disturbance(stream: str, contract: Contract, dice: Random) -> l
         _delayed(_event(stream, contract, dice, 90), dice.uniform(60, 600)),
         _event(stream, contract, dice, 120, **ahead),
         *(_event(stream, contract, dice, 150, **{name: None}) for name in contract.required),
+        # As late as a view allows, a millisecond less, and a millisecond more.
+        *(
+            _delayed(_event(stream, contract, dice, 180 + limit / 10), limit + n / 1000)
+            for limit in LIMITS
+            for n in (-1, 0, 1)
+        ),
     ]
 
 

@@ -1,8 +1,8 @@
-"""Small commits without Spark: Arrow rows into a Delta table with delta-rs, in milliseconds.
+"""Small reads and commits without Spark: Arrow rows out of and into Delta tables with delta-rs, in milliseconds.
 
-Only while nobody else writes to the table: Spark's log store for a local disk guards its commits inside one JVM, so Spark and
-delta-rs must never commit to the same table at the same time. A lease sees to it: the table's, or that of the live query's
-checkpoint.
+Writes are only allowed while nobody else writes to the table: Spark's log store for a local disk guards its commits inside one
+JVM, so Spark and delta-rs must never commit to the same table at the same time. A lease sees to it: the table's, or that of the
+live query's checkpoint.
 """
 
 import json
@@ -10,13 +10,12 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 
 from lockstep.lake.paths import path
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from lockstep.lake.writes import Txn
     from lockstep.settings import Settings
 
@@ -31,12 +30,12 @@ class SmallCommits:
     def __init__(self, settings: "Settings", table: str) -> None:
         self._table = DeltaTable(path(settings, table))
 
-    def append(self, rows: "pa.Table", txn: "Txn", record: Mapping[str, Any]) -> None:
+    def append(self, rows: pa.Table, txn: "Txn", record: Mapping[str, Any]) -> None:
         """Append the rows and the record in one commit."""
         if not self._has(txn):
             write_deltalake(self._table, rows, mode="append", commit_properties=_properties(txn, record))
 
-    def merge(self, rows: "pa.Table", on: str, newer: str | None, txn: "Txn", record: Mapping[str, Any]) -> None:
+    def merge(self, rows: pa.Table, on: str, newer: str | None, txn: "Txn", record: Mapping[str, Any]) -> None:
         """Upsert the rows (alias ``s``) into the table (alias ``t``), in one commit.
 
         Args:
@@ -62,6 +61,16 @@ class SmallCommits:
         self._table.update_incremental()
         newest = self._table.transaction_version(txn.app)
         return newest is not None and newest >= txn.version
+
+
+def collect(settings: "Settings", table: str, where: str) -> pa.Table:
+    """The rows of a table that match ``where`` (SQL that DataFusion knows), read without Spark. They must fit into memory."""
+    opened = DeltaTable(path(settings, table))
+    # The table's name and the predicate are the platform's own; no value of a user is in them.
+    query = f"SELECT * FROM slice WHERE {where}"  # noqa: S608
+    found = pa.table(QueryBuilder().register("slice", opened).execute(query).read_all())
+    # DataFusion has types of its own for text, which pandas does not know.
+    return found.cast(pa.schema(opened.schema().to_arrow()))
 
 
 def same(key: str) -> str:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import great_expectations as gx
+import pandas as pd
 from great_expectations.core import ExpectationSuite, ExpectationSuiteValidationResult
 from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.data_context.types.base import DataContextConfig
@@ -19,6 +20,7 @@ from great_expectations.data_context.types.resource_identifiers import (
 if TYPE_CHECKING:
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
     from great_expectations.datasource.fluent.interfaces import Batch
+    from great_expectations.datasource.fluent.pandas_datasource import PandasDatasource
     from great_expectations.datasource.fluent.spark_datasource import SparkDatasource
     from pyspark.sql import DataFrame
 
@@ -29,14 +31,19 @@ _RUN = RunIdentifier(run_name="latest", run_time=datetime(1970, 1, 1, tzinfo=UTC
 
 
 @cache
-def _source(settings: "Settings") -> "SparkDatasource":
+def _spark(settings: "Settings") -> "SparkDatasource":
     # A slice is small and is read three times. If it were persisted, it would stay in the server's memory after the task.
     return context(settings).data_sources.add_spark("lockstep", persist=False)
 
 
-def batch_of(settings: "Settings", table: str, rows: "DataFrame") -> "Batch":
-    """Wrap the rows so that Great Expectations can validate them."""
-    source = _source(settings)
+@cache
+def _pandas(settings: "Settings") -> "PandasDatasource":
+    return context(settings).data_sources.add_pandas("small")
+
+
+def batch_of(settings: "Settings", table: str, rows: "DataFrame | pd.DataFrame") -> "Batch":
+    """Wrap rows of Spark or pandas so that Great Expectations can validate them."""
+    source = _pandas(settings) if isinstance(rows, pd.DataFrame) else _spark(settings)
     if table in source.get_asset_names():
         source.delete_asset(table)
     definition = source.add_dataframe_asset(table).add_batch_definition_whole_dataframe("slice")

@@ -3,11 +3,13 @@
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.tables import Tables
+from lockstep.definition.view import literal
 from lockstep.ledger.ranges import Range, to_where
 
 if TYPE_CHECKING:
@@ -78,5 +80,6 @@ def _windows(commits: "Iterable[Commit]") -> str:
         highs = [stats.get("maxValues", {}).get(column) for stats in files]
         if None not in (*lows, *highs):
             # Delta truncates the statistics to milliseconds, so the real maximum may be a little higher.
-            return f"{column} >= timestamp '{min(lows)}' AND {column} < timestamp '{max(highs)}' + INTERVAL 1 SECOND"
+            first, end = datetime.fromisoformat(min(lows)), datetime.fromisoformat(max(highs)) + timedelta(seconds=1)
+            return f"{column} >= {literal(first)} AND {column} < {literal(end)}"
     return "true"

@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.scenario import START, changes, events
+from tests.support.scenario import LIMITS, START, changes, events
 
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.registry import VIEWS
 
 MINUTES, EVERY = 5, 20
 MAKERS = {"events": events, "changes": changes}
@@ -47,6 +48,8 @@ def test_every_event_stream_has_duplicates_late_events_events_from_the_future_an
     assert max(Counter(event["event_id"] for _, event in objects if event["event_id"]).values()) >= 2
     assert sum(timedelta(seconds=60) <= delay <= timedelta(seconds=661) for delay in delays) >= 1
     assert min(delays) < timedelta(seconds=-300)
+    around = {timedelta(seconds=limit, milliseconds=n) for limit in LIMITS for n in (-1, 0, 1)}
+    assert around <= set(delays)
     for column in CONTRACTS[name].required:
         assert any(event[column] is None for _, event in objects), f"no event without {column}"
 
@@ -60,6 +63,10 @@ def test_every_change_stream_has_duplicates_incomplete_rows_and_broken_records(n
         change for _, change in objects if change["after"] and change["after"][CONTRACTS[name].required[-1]] is None
     ]
     assert incomplete
+
+
+def test_every_limit_of_a_view_is_tried():
+    assert {view.limit.total_seconds() for view in VIEWS.values() if any(view.times.values())} == {*LIMITS}
 
 
 def test_the_scenario_is_in_the_past_for_the_broker():

@@ -61,8 +61,8 @@ def test_gold_is_new_in_the_windows_of_the_added_files(settings: Settings, commi
     new = pending(settings, "gold.page_views_per_minute", -1)
     assert new is not None
     assert new.where == (
-        "window_start >= timestamp '2026-11-20T10:01:00.000Z' "
-        "AND window_start < timestamp '2026-11-20T10:09:00.000Z' + INTERVAL 1 SECOND"
+        "window_start >= TIMESTAMP '2026-11-20 10:01:00.000000+00:00' "
+        "AND window_start < TIMESTAMP '2026-11-20 10:09:01.000000+00:00'"
     )
 
 
@@ -73,7 +73,7 @@ def test_gold_of_a_keyed_view_is_new_at_the_instants_of_the_added_files(settings
     new = pending(settings, "gold.ad_ctr", -1)
     assert new is not None
     assert new.where == (
-        "at >= timestamp '2026-11-20T10:05:00.000Z' AND at < timestamp '2026-11-20T10:09:00.000Z' + INTERVAL 1 SECOND"
+        "at >= TIMESTAMP '2026-11-20 10:05:00.000000+00:00' AND at < TIMESTAMP '2026-11-20 10:09:01.000000+00:00'"
     )
 
 

@@ -27,6 +27,8 @@ from lockstep.refine.silver import refine
 from lockstep.settings import Settings
 
 MINUTES = 10
+# Of a topic, for a run of the batch layer and a micro-batch of a state machine: each topic takes some of them.
+OFFSETS_PER_STEP = 150
 SEED = int(os.environ.get("LOCKSTEP_SCENARIO_SEED", "1"))
 
 
@@ -100,16 +102,18 @@ def scenario(settings: Settings, contracts: dict[str, Contract], needed_views: l
     acknowledged = send(settings, contracts, records, until)
     suffix = next(iter(contracts.values())).name[-8:]
     views = {name: replace(view, name=f"{name}_{suffix}") for name, view in VIEWS.items() if name in needed_views}
+    in_steps = settings.model_copy(update={"max_offsets_per_run": OFFSETS_PER_STEP})
     with in_place(contracts):
-        rolled_up(settings, contracts.values(), views.values())
+        rolled_up(in_steps, contracts.values(), views.values())
     return Scenario(settings, contracts, acknowledged, views)
 
 
 @pytest.fixture(scope="session")
 def live(scenario: Scenario, contracts: dict[str, Contract]) -> dict[str, Any]:
-    """The last progress of each view's live query, which has processed the whole log."""
+    """The progress of each micro-batch of each view's live query, which has processed the whole log, in several steps."""
+    in_steps = scenario.settings.model_copy(update={"max_offsets_per_trigger": OFFSETS_PER_STEP})
     with in_place(contracts):
-        progress = side_by_side(lambda view: run(scenario.settings, view), scenario.views.values())
+        progress = side_by_side(lambda view: run(in_steps, view), scenario.views.values())
     return dict(zip(scenario.views, progress, strict=True))
 
 
@@ -125,19 +129,20 @@ def scenario_records(contracts: dict[str, Contract], seed: int, minutes: float) 
 
 
 def rolled_up(settings: Settings, contracts: Iterable[Contract], views: Iterable[View]) -> None:
-    """Bring bronze, silver and gold up to the log."""
+    """Bring bronze, silver and gold up to the log, in as many steps as ``max_offsets_per_run`` makes necessary."""
+    contracts, views = list(contracts), list(views)
 
-    def refined(contract: Contract) -> None:
+    def refined(contract: Contract) -> bool:
         with connect(settings, "scenario") as spark:
-            ingest(spark, settings, contract, "scenario")
-            refine(spark, settings, contract, "scenario")
+            steps = ingest(spark, settings, contract, "scenario"), refine(spark, settings, contract, "scenario")
+        return any(steps)
 
     def counted(view: View) -> None:
         with connect(settings, "scenario") as spark:
             roll_up(spark, settings, view, "scenario")
 
-    side_by_side(refined, contracts)
-    side_by_side(counted, views)
+    while any(side_by_side(refined, contracts)):
+        side_by_side(counted, views)
 
 
 def side_by_side(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
@@ -146,13 +151,13 @@ def side_by_side(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         return list(pool.map(work, items))
 
 
-def run(settings: Settings, view: View) -> Any:
-    """Run the view's live query over the whole log; return its last progress."""
+def run(settings: Settings, view: View) -> list[Any]:
+    """Run the view's live query over the whole log; return the progress of each micro-batch."""
     # A MERGE takes its transaction id from the session, so each query has its own.
     with connect(settings, "live") as spark:
         running = service.start(spark, settings, view)
         try:
             running.processAllAvailable()
-            return running.lastProgress
+            return list(running.recentProgress)
         finally:
             running.stop()
