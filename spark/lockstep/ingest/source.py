@@ -37,16 +37,23 @@ def read_range(spark: "SparkSession", settings: "Settings", ranges: "list[Range]
 
 
 def read_stream(
-    spark: "SparkSession", settings: "Settings", topic: str, starts: Mapping[int, int] | None = None
+    spark: "SparkSession",
+    settings: "Settings",
+    topic: str,
+    starts: Mapping[int, int] | None = None,
+    max_offsets: int | None = None,
 ) -> "DataFrame":
     """The topic as a stream, in bronze's columns. After a restart the query's checkpoint decides where it continues.
 
     Args:
         starts: the offset at which each partition begins; -2 is its first offset. None: all begin at their first offset.
+        max_offsets: at most so many in a micro-batch; None: all that are there.
     """
+    bound = {} if max_offsets is None else {"maxOffsetsPerTrigger": str(max_offsets)}
     reader = (
         spark.readStream.format("kafka")
         .options(**_options(settings))
+        .options(**bound)
         .option("subscribe", topic)
         .option("startingOffsets", json.dumps({topic: starts}) if starts else "earliest")
     )

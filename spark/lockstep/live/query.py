@@ -107,7 +107,8 @@ def _with_log_time(spark: "SparkSession", config: "Settings", stream: str, start
     contract = CONTRACTS[stream]
     since = starts.get(contract.topic)
     if contract.kind == "changes":
-        valid = parse(read_stream(spark, config, contract.topic, since), contract).where(GOOD)
+        changes = read_stream(spark, config, contract.topic, since, config.max_offsets_per_trigger)
+        valid = parse(changes, contract).where(GOOD)
         # A change is never late, so Spark must not compare it with the watermark of the events.
         return valid.withColumn("_arrival", F.expr("TIMESTAMP '9999-12-31'"))
     partitions = topic_offsets(config, contract.topic).partitions

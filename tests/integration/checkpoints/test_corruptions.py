@@ -25,7 +25,7 @@ def flip(file):
 
 
 LOGS = ["metadata", "offsets/0", "offsets/1", "offsets/2", "commits/0", "commits/2", "sources/0/0"]
-STATE = ["state/0/0/2.changelog", "state/1/1/3.changelog"]
+STATE = ["state/0/0/2.changelog", "state/1/0/3.changelog"]
 
 
 @pytest.fixture
