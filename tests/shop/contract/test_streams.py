@@ -11,10 +11,11 @@ from tests.support.paths import CHECKOUT
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition import View, Windowed
+from lockstep.definition import View
 from lockstep.definition.columns import CHANGE, PROVENANCE
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, bronze_of
+from lockstep.definition.view import Output
 from lockstep.quality.suites import gated, load
 from lockstep.settings import Settings
 
@@ -97,7 +98,7 @@ def test_a_unit_test_looks_at_every_contract() -> None:
 
 @every_view
 def test_a_view_has_a_suite_over_its_own_columns(view: View) -> None:
-    when = ("window_start", "window_end") if isinstance(view, Windowed) else ("at",)
+    when = ("window_start", "window_end") if view.output is Output.WINDOWS else ("at",)
     assert asked_for(f"gold.{view.name}") <= {*view.columns, *when}
     assert not_null(f"gold.{view.name}") >= {*when, *view.key}
     assert view.key in unique(f"gold.{view.name}")
@@ -113,7 +114,7 @@ def test_a_view_has_an_oracle_and_a_described_dbt_source(view: View) -> None:
 @every_view
 def test_a_view_has_a_test_that_runs_it(view: View) -> None:
     # The transform of a windowed view needs Spark, which unit tests do not start.
-    folder = "integration" if isinstance(view, Windowed) else "unit"
+    folder = "integration" if view.output is Output.WINDOWS else "unit"
     files = [*(CHECKOUT / "tests/shop/unit/views").glob("test_*.py")]
     files += (CHECKOUT / f"tests/shop/{folder}/views").glob("test_*.py")
     assert any(f"from shop.views.{view.name} import VIEW" in file.read_text() for file in files)

@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
-from lockstep.definition import Keyed
 from lockstep.definition.alerting import Alerting, Delivery, Overload
 from lockstep.definition.registry import VIEWS
+from lockstep.definition.view import Output
 from lockstep.settings import Settings
 from lockstep.sinks.alerts import Alerts, alerting_views, receivers
 
@@ -14,8 +14,7 @@ from lockstep.sinks.alerts import Alerts, alerting_views, receivers
 @pytest.mark.parametrize("name", alerting_views())
 def test_an_alerting_view_has_final_rows_and_columns_that_identify_each_alert(name):
     view, alerting = VIEWS[name], alerting_views()[name]
-    assert isinstance(view, Keyed)
-    assert not view.upserts, "each change of a row would be an alert"
+    assert view.output is Output.APPEND, "each change of a row would be an alert"
     assert {*alerting.id, alerting.key} <= view.columns.keys()
     assert set(view.key) <= set(alerting.id), "two rows would be one alert"
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles.windows import windows
 
-from lockstep.definition import Windowed
 from lockstep.definition.registry import VIEWS
+from lockstep.definition.view import Output
 
-WINDOWED = [view for view in VIEWS.values() if isinstance(view, Windowed)]
+WINDOWED = [view for view in VIEWS.values() if view.output is Output.WINDOWS]
 
 
 @pytest.mark.parametrize("view", WINDOWED, ids=lambda v: v.name)
