@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 log = logging.getLogger(__name__)
-# Spark's own interval, for delta-rs too: with its own of 100 commits, each reader of the log would read up to 99 files.
-PROPERTIES = {"delta.checkpointInterval": "10"}
 # An empty database: it exists once all tables were registered since the server started.
 _REGISTERED = "registered"
 
@@ -33,10 +31,10 @@ def create(
 ) -> None:
     """Create the table if it is missing."""
     layout = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
-    pairs = ", ".join(f"'{key}' = '{value}'" for key, value in {**PROPERTIES, **(properties or {})}.items())
+    pairs = ", ".join(f"'{key}' = '{value}'" for key, value in (properties or {}).items())
     spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {table} ({ddl(columns)}) USING delta {layout} LOCATION '{path(settings, table)}' "
-        f"TBLPROPERTIES ({pairs})"
+        f"CREATE TABLE IF NOT EXISTS {table} ({ddl(columns)}) USING delta {layout} LOCATION '{path(settings, table)}'"
+        + (f" TBLPROPERTIES ({pairs})" if pairs else "")
     )
 
 

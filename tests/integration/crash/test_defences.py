@@ -48,6 +48,8 @@ def test_two_writers_of_one_table_do_not_meet(lease, settings, stream, view, tra
     traffic.burst(100)
     if lease == "without the lease":
         defences.without_lease(monkeypatch.setattr)
+    # Writes of Spark take long enough to meet. Of two small commits, the second one usually finds the first one's number.
+    monkeypatch.setattr(bronze, "SMALL_OFFSETS", 0)
     outcomes = _race(settings, stream, monkeypatch)
     monkeypatch.undo()
     recover(settings, stream, view)
@@ -55,10 +57,7 @@ def test_two_writers_of_one_table_do_not_meet(lease, settings, stream, view, tra
     if lease == "with the lease":
         assert refusals == []
     else:
-        assert [
-            re.search("DELTA_CONCURRENT_[A-Z]+|Concurrent transaction failed", refusal) is not None
-            for refusal in refusals
-        ] == [True], refusals
+        assert [re.search("DELTA_CONCURRENT_[A-Z]+", refusal) is not None for refusal in refusals] == [True], refusals
     assert violations(settings, stream, view, traffic.sent) == []
 
 

@@ -28,7 +28,7 @@ from lockstep.settings import Settings
 
 MINUTES = 10
 # Of a topic, for a run of the batch layer and a micro-batch of a state machine: each topic takes some of them.
-OFFSETS_PER_STEP = 150
+OFFSETS_PER_STEP = 80
 SEED = int(os.environ.get("LOCKSTEP_SCENARIO_SEED", "1"))
 
 
