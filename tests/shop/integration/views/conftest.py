@@ -129,7 +129,7 @@ def scenario_records(contracts: dict[str, Contract], seed: int, minutes: float) 
 
 
 def rolled_up(settings: Settings, contracts: Iterable[Contract], views: Iterable[View]) -> None:
-    """Bring bronze, silver and gold up to the log, in as many steps as ``max_offsets_per_run`` makes necessary."""
+    """Bring bronze, silver and gold up to the log: each view is rolled up after the first of the runs, and after the last."""
     contracts, views = list(contracts), list(views)
 
     def refined(contract: Contract) -> bool:
@@ -141,8 +141,11 @@ def rolled_up(settings: Settings, contracts: Iterable[Contract], views: Iterable
         with connect(settings, "scenario") as spark:
             roll_up(spark, settings, view, "scenario")
 
+    side_by_side(refined, contracts)
+    side_by_side(counted, views)
     while any(side_by_side(refined, contracts)):
-        side_by_side(counted, views)
+        continue
+    side_by_side(counted, views)
 
 
 def side_by_side(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
