@@ -84,6 +84,11 @@ class Settings(BaseSettings):
     views: str = Field("all", description="the views that run, comma-separated, or: all")
     max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a large backlog takes several runs")
     max_offsets_per_trigger: int = Field(50_000, gt=0, description="per topic and micro-batch of a live state machine")
+    heartbeat_seconds: int = Field(
+        2,
+        ge=0,
+        description="an event partition without a record for so long gets a heartbeat, while others have some; 0: never",
+    )
     retain_hours: int = Field(
         168, ge=168, description="how long VACUUM keeps removed files, for readers of old versions"
     )

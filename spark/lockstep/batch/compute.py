@@ -55,7 +55,7 @@ def _keyed(
     view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime, only: "DataFrame | None"
 ) -> "DataFrame":
     is_change = F.col("_position").isNotNull()
-    rows = events(view, silver).where(is_change | (F.col("_time") < micros(high)))
+    rows = events({view.name: view}, silver).where(is_change | (F.col("_time") < micros(high)))
     if only is not None:
         rows = rows.join(only, "_key", "left_semi")
     if view.lookback is not None:

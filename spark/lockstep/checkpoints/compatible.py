@@ -17,7 +17,6 @@ from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 from lockstep import lake
 from lockstep.checkpoints.errors import ActionRefused, CheckpointIncompatible
 from lockstep.checkpoints.query_shape import compare, read_shape
-from lockstep.contracts import CONTRACTS
 from lockstep.definition.columns import ddl
 from lockstep.definition.version import definition_version
 from lockstep.ingest.offsets import offsets_of_topics
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from lockstep.definition import View
+    from lockstep.live.generations import Generation
+    from lockstep.live.sink import Member
     from lockstep.settings import Settings
 
 # The temporary checkpoints are generations of a query that does not exist.
@@ -71,10 +72,9 @@ class Verdict:
 def verdict(spark: "SparkSession", settings: "Settings", view: "View") -> Verdict:
     """Compare the view as it is now with its query's checkpoint. A query that has not started can always start."""
     generation = generations.get(settings, view.name)
-    location = generation.location(settings)
-    if Checkpoint(location).last_batch() is None:
+    if Checkpoint(generation.location(settings)).last_batch() is None:
         return Verdict(view.name, generation.number, ())
-    return Verdict(view.name, generation.number, tuple(differences(spark, settings, location, view, generation.table)))
+    return Verdict(view.name, generation.number, tuple(differences(spark, settings, generation, view)))
 
 
 def ensure_compatible(spark: "SparkSession", settings: "Settings", view: "View") -> None:
@@ -92,13 +92,13 @@ def ensure_compatible(spark: "SparkSession", settings: "Settings", view: "View")
         )
 
 
-def differences(spark: "SparkSession", settings: "Settings", location: str, view: "View", table: str) -> list[str]:
-    """Every reason why the view's query cannot continue from the checkpoint at a location and the rows of a live table."""
-    columns = _column_differences(spark, settings, view, table)
+def differences(spark: "SparkSession", settings: "Settings", generation: "Generation", view: "View") -> list[str]:
+    """Every reason why the view cannot continue from the checkpoint and the rows of a generation, its own or another view's."""
+    columns = _column_differences(spark, settings, view, generation.table)
     trial = lake.checkpoint(settings, TRIALS, 0).rpartition("/")[0] + f"/{uuid.uuid4().hex}"
     try:
-        _run_one_batch(spark, settings, view, trial)
-        return [*columns, *compare(read_shape(spark, location), read_shape(spark, trial))]
+        _run_one_batch(spark, settings, (generation, view), trial)
+        return [*columns, *compare(read_shape(spark, generation.location(settings)), read_shape(spark, trial))]
     finally:
         filesystem, root = Checkpoint(trial).open()
         filesystem.create_dir(root, recursive=True)
@@ -117,15 +117,16 @@ def _columns(frame: "DataFrame") -> str:
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema.fields)
 
 
-def _run_one_batch(spark: "SparkSession", settings: "Settings", view: "View", trial: str) -> None:
-    """Run the view's query on the newest record of each partition, until its first batch is finished."""
-    topics = [CONTRACTS[stream].topic for stream in view.streams]
+def _run_one_batch(spark: "SparkSession", settings: "Settings", member: "Member", trial: str) -> None:
+    """Run the view in a job like that of the generation, on the newest record of each partition, until a batch is finished."""
+    view = member[1]
+    topics = query.topics_of([member])
     bounds = offsets_of_topics(settings, topics)
     newest = {t: {p: max(first, last - 1) for p, (first, last) in b.partitions.items()} for t, b in bounds.items()}
     if not any(last > newest[t][p] for t, b in bounds.items() for p, (_, last) in b.partitions.items()):
         raise ActionRefused(f"{', '.join(topics)} hold no record, so {view.name} cannot be tried: produce one first.")
     query.set_state_partitions(spark, view)
-    writer = query.rows(spark, settings, view, newest).writeStream.format("noop").outputMode("update")
+    writer = query.rows(spark, settings, [member], newest).writeStream.format("noop").outputMode("update")
     running = writer.option("checkpointLocation", trial).trigger(processingTime="1 second").start()
     try:
         if not _finishes_a_batch(running, Checkpoint(trial)):
@@ -151,9 +152,9 @@ def _finishes_a_batch(running: "StreamingQuery", trial: Checkpoint) -> bool:
     return trial.last_batch() is not None
 
 
-def fingerprint(settings: "Settings", view: "View") -> str:
-    """A digest of everything that makes a query: the view's definition, the code that builds the query, and its partitions."""
-    topics = [CONTRACTS[stream].topic for stream in view.streams]
+def fingerprint(settings: "Settings", generation: "Generation", view: "View") -> str:
+    """A digest of all that a view's query follows from: its definition, the code that builds it, and the topics' partitions."""
+    topics = query.topics_of([(generation, view)])
     partitions = {topic: len(bounds.partitions) for topic, bounds in offsets_of_topics(settings, topics).items()}
     digest = hashlib.sha256(
         json.dumps([definition_version(view), view.state_partitions, sorted(partitions.items())]).encode()

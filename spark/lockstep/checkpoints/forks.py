@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
     from lockstep.checkpoints.savepoints import Savepoint
     from lockstep.definition import View
+    from lockstep.live.generations import Generation
     from lockstep.settings import Settings
+
+# Who does what no person has asked for.
+PLATFORM = "lockstep"
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,7 @@ def fork(
             "the changed view another name."
         )
     generation = generations.get(settings, original.name)
-    location = generation.location(settings)
-    differences = compatible.differences(spark, settings, location, changed, generation.table)
+    differences = compatible.differences(spark, settings, generation, changed)
     if differences:
         raise CheckpointIncompatible(
             f"{changed.name} cannot continue from the checkpoint of {original.name}: {'; '.join(differences)}. Start it "
@@ -93,8 +96,22 @@ def fork(
     return Fork(changed.name, number, original.name, savepoint.batch)
 
 
+def separate(spark: "SparkSession", settings: "Settings", generation: "Generation", view: "View", reason: str) -> None:
+    """Give a view that shares its job one of its own, which continues from a copy of the job's checkpoint.
+
+    The job goes on without the view when it starts again.
+    """
+    name = f"separate-{generation.number}"
+    if Checkpoint(generation.location(settings)).last_batch() is None:
+        generations.advance(settings, view.name, reason, PLATFORM, run_id=name)
+        return
+    savepoint = take_savepoint(spark, settings, generation, name, PLATFORM, reason, run_id=name)
+    _continue_from(settings, view, savepoint, reason, PLATFORM, run_id=name)
+
+
 def _continue_from(
     settings: "Settings", view: "View", savepoint: "Savepoint", reason: str, by: str, run_id: str | None
 ) -> int:
-    since, reference = savepoint.since_time, savepoint.reference
-    return generations.advance(settings, view.name, reason, by, since=since, savepoint=reference, run_id=run_id)
+    return generations.advance(
+        settings, view.name, reason, by, since=savepoint.since_time, savepoint=savepoint, run_id=run_id
+    )

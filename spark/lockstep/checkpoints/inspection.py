@@ -1,7 +1,8 @@
 """Read a query's state with Spark's own readers: which state stores it has, and which values they have for which key."""
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,21 @@ from lockstep.checkpoints.alias import readable
 from lockstep.checkpoints.errors import ActionRefused
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
+from lockstep.live.machine import KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.definition import View
+    from lockstep.live.generations import Generation
+    from lockstep.live.sink import Member
     from lockstep.settings import Settings
 
 # The first character of the state variables that Spark keeps for itself. Its reader refuses such a name, and has
 # another option for timers.
 _INTERNAL = "$"
+# In the keys of machines, the view that a key is of.
+_LABEL = KEY[0]
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,26 @@ def state_stores(spark: "SparkSession", settings: "Settings", view: "View") -> l
             row["numPartitions"],
             frame.count(),
         )
-        for row, variable, frame in _frames(spark, _location(settings, view))
+        for row, variable, frame in _frames_of(spark, settings, view)
     ]
+
+
+def state_rows(spark: "SparkSession", settings: "Settings", members: "Sequence[Member]") -> dict[str, int]:
+    """By view, the number of rows in all the stores of a job. The state is read once for all its views.
+
+    Raises:
+        ActionRefused: the job has no state yet.
+    """
+    counts: Counter[str] = Counter()
+    names = {generation.key_label: view.name for generation, view in members}
+    for row, _, frame in _frames(spark, _location(settings, members[0][0])):
+        if is_state_machine(row):
+            by_label = frame.groupBy(f"key.{_LABEL}").count().collect()
+            # A view that has left the job may still have rows in its state.
+            counts.update({names[r[_LABEL]]: r["count"] for r in by_label if r[_LABEL] in names})
+        else:
+            counts[members[0][1].name] += frame.count()
+    return {view.name: counts[view.name] for _, view in members}
 
 
 def read_state(
@@ -75,7 +99,7 @@ def read_state(
     Raises:
         ActionRefused: there is no such operator, or no state yet.
     """
-    frames = [entry for entry in _frames(spark, _location(settings, view)) if entry[0]["operatorId"] == operator]
+    frames = [entry for entry in _frames_of(spark, settings, view) if entry[0]["operatorId"] == operator]
     if not frames:
         raise ActionRefused(
             f"{view.name} has no stateful operator {operator}: `lockstep checkpoints inspect {view.name}` lists them."
@@ -90,11 +114,19 @@ def read_state(
     return objects
 
 
-def _location(settings: "Settings", view: "View") -> str:
-    location = generations.get(settings, view.name).location(settings)
+def _location(settings: "Settings", generation: "Generation") -> str:
+    location = generation.location(settings)
     if Checkpoint(location).last_batch() is None:
-        raise ActionRefused(f"{view.name} has no state yet: no batch of its query is done.")
+        raise ActionRefused(f"{generation.query} has no state yet: no batch of its query is done.")
     return location
+
+
+def _frames_of(spark: "SparkSession", settings: "Settings", view: "View") -> "Iterator[tuple[Any, str, DataFrame]]":
+    """The stores as :func:`_frames` gives them, with the view's own rows only."""
+    generation = generations.get(settings, view.name)
+    for row, variable, frame in _frames(spark, _location(settings, generation)):
+        own = frame.where(F.col(f"key.{_LABEL}") == generation.key_label) if is_state_machine(row) else frame
+        yield row, variable, own
 
 
 def _frames(spark: "SparkSession", location: str) -> "Iterator[tuple[Any, str, DataFrame]]":

@@ -16,7 +16,7 @@ from lockstep.control.database import control
 from lockstep.live.checkpoint import Checkpoint, batch_of
 
 if TYPE_CHECKING:
-    from lockstep.live.generations import Generation
+    from lockstep.live.generations import Job
     from lockstep.settings import Settings
 
 # The files whose content is stored have a few kilobytes. The limit keeps an unexpectedly large one out of the database.
@@ -45,25 +45,25 @@ class FileDigest:
         return cls(len(content), hashlib.sha256(content).hexdigest(), stored)
 
 
-def digests(settings: "Settings", generation: "Generation") -> dict[str, FileDigest]:
-    """The journal of a generation's checkpoint, by path."""
+def digests(settings: "Settings", job: "Job") -> dict[str, FileDigest]:
+    """The journal of a job's checkpoint, by path."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT path, size, sha256, body FROM checkpoint_files WHERE query = %s AND generation = %s",
-            (generation.query, generation.number),
+            "SELECT path, size, sha256, body FROM checkpoint_files WHERE job = %s AND number = %s",
+            (job.name, job.number),
         )
         return {path: FileDigest(size, sha256, body and bytes(body)) for path, size, sha256, body in cursor.fetchall()}
 
 
-def update(settings: "Settings", generation: "Generation", known: Mapping[str, FileDigest]) -> dict[str, FileDigest]:
+def update(settings: "Settings", job: "Job", known: Mapping[str, FileDigest]) -> dict[str, FileDigest]:
     """Add the files of finished batches that are new since ``known``, and forget files that Spark has removed since.
 
     A file that does not match its own checksum is not added, so that a verification finds it.
 
     Returns:
-        The journal of the generation's checkpoint, by path.
+        The journal of the job's checkpoint, by path.
     """
-    checkpoint = Checkpoint(generation.location(settings))
+    checkpoint = Checkpoint(job.location(settings))
     files, last = checkpoint.files(), checkpoint.last_batch()
     finished = [
         path for path in files if last is not None and (batch_of(path) or 0) <= last and not path.endswith(".crc")
@@ -76,7 +76,7 @@ def update(settings: "Settings", generation: "Generation", known: Mapping[str, F
                 new[path] = FileDigest.of(path, content)
     oldest = min((batch_of(path) or 0 for path in finished if path.startswith("offsets/")), default=0)
     removed = {path for path in known if path not in files and _is_temporary(path) and (batch_of(path) or 0) < oldest}
-    _write(settings, generation, new, removed)
+    _write(settings, job, new, removed)
     return {path: digest for path, digest in {**known, **new}.items() if path not in removed}
 
 
@@ -85,28 +85,24 @@ def _is_temporary(path: str) -> bool:
     return batch_of(path) is not None or "/SSTs/" in path
 
 
-def forget_before(settings: "Settings", generation: "Generation") -> None:
-    """Forget the files of the query's earlier generations. Nobody resumes those any more."""
+def forget(settings: "Settings", job: "Job") -> None:
+    """Forget the files of a job that nobody resumes any more."""
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "DELETE FROM checkpoint_files WHERE query = %s AND generation < %s", (generation.query, generation.number)
-        )
+        cursor.execute("DELETE FROM checkpoint_files WHERE job = %s AND number = %s", (job.name, job.number))
 
 
-def _write(
-    settings: "Settings", generation: "Generation", new: Mapping[str, FileDigest], removed: Collection[str]
-) -> None:
+def _write(settings: "Settings", job: "Job", new: Mapping[str, FileDigest], removed: Collection[str]) -> None:
     if not new and not removed:
         return
-    key = (generation.query, generation.number)
+    key = (job.name, job.number)
     rows = [(*key, path, digest.size, digest.sha256, digest.content) for path, digest in new.items()]
     with control(settings) as connection, connection.cursor() as cursor:
         if rows:
             execute_values(
                 cursor,
-                "INSERT INTO checkpoint_files (query, generation, path, size, sha256, body) VALUES %s ON CONFLICT DO NOTHING",
+                "INSERT INTO checkpoint_files (job, number, path, size, sha256, body) VALUES %s ON CONFLICT DO NOTHING",
                 rows,
             )
         cursor.execute(
-            "DELETE FROM checkpoint_files WHERE query = %s AND generation = %s AND path = ANY(%s)", (*key, [*removed])
+            "DELETE FROM checkpoint_files WHERE job = %s AND number = %s AND path = ANY(%s)", (*key, [*removed])
         )

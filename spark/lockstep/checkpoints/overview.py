@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, progress
-from lockstep.live.checkpoint import Checkpoint
-from lockstep.live.generations import Generation
+from lockstep.live.checkpoint import Batch, Checkpoint
+from lockstep.live.generations import Generation, Job
 
 if TYPE_CHECKING:
     from lockstep.definition import View
@@ -22,17 +23,19 @@ class Overview:
     """One query's checkpoint.
 
     Args:
+        job: the job that it shares with other views; empty: it has one of its own.
         batch: the number of the last finished batch; None before the first one.
         batch_at: when that batch was planned (UTC).
         offsets: per topic and partition, the offset at which the next batch starts.
         lag: per topic and partition, how many offsets the topic has beyond that.
         watermark: of the last finished batch (UTC).
         state_rows: the last published count of the state's rows; None before the first one.
-        state_bytes: the size of the state's files.
+        state_bytes: the size of the files of the job's state.
     """
 
     query: str
     generation: int
+    job: str
     batch: int | None
     batch_at: datetime | None
     offsets: Mapping[str, Mapping[int, int]]
@@ -53,7 +56,8 @@ class Overview:
 
     def __str__(self) -> str:
         when = f"batch {self.batch}, {_ago(self.age)} ago" if self.age is not None else "no batch yet"
-        lines = [f"{self.query}: generation {self.generation}, {when}, {self.behind:,} offsets behind"]
+        place = f"generation {self.generation} in job {self.job}" if self.job else f"generation {self.generation}"
+        lines = [f"{self.query}: {place}, {when}, {self.behind:,} offsets behind"]
         for topic, ends in sorted(self.offsets.items()):
             partitions = (f"{p}: {o:,} (+{self.lag.get(topic, {}).get(p, 0):,})" for p, o in sorted(ends.items()))
             lines.append(f"  {topic}  {'  '.join(partitions)}")
@@ -74,22 +78,38 @@ def overview(settings: "Settings", views: "Iterable[View]") -> list[Overview]:
     topics = sorted({CONTRACTS[stream].topic for view in views for stream in view.streams})
     bounds = offsets_of_existing_topics(settings, topics)
     current, published = generations.all_current(settings), progress.latest(settings)
+    # Several views may share a job.
+    read = cache(partial(_read, settings))
     overviews = []
     for view in views:
         generation = current.get(view.name, Generation(view.name))
         latest = published.get(view.name, {})
         rows = latest.get("state_rows") if latest.get("generation") == generation.number else None
         own = {t: bounds[t] for t in (CONTRACTS[stream].topic for stream in view.streams) if t in bounds}
-        overviews.append(_overview(generation, Checkpoint(generation.location(settings)), own, rows))
+        overviews.append(_overview(generation, read(generation.job), own, rows))
     return overviews
 
 
-def _overview(
-    generation: Generation, checkpoint: Checkpoint, bounds: "Mapping[str, TopicOffsets]", state_rows: int | None
-) -> Overview:
+@dataclass(frozen=True)
+class _Read:
+    """What the files of a job's checkpoint say: its last finished batch, and the size of its state."""
+
+    batch: Batch | None
+    state_bytes: int
+
+
+def _read(settings: "Settings", job: Job) -> _Read:
+    checkpoint = Checkpoint(job.location(settings))
     last = checkpoint.last_batch()
-    batch = checkpoint.batch(last) if last is not None else None
-    offsets = batch.offsets if batch else {}
+    sizes = (size for path, size in checkpoint.files().items() if path.startswith("state/"))
+    return _Read(checkpoint.batch(last) if last is not None else None, sum(sizes))
+
+
+def _overview(
+    generation: Generation, read: _Read, bounds: "Mapping[str, TopicOffsets]", state_rows: int | None
+) -> Overview:
+    batch = read.batch
+    offsets = {topic: ends for topic, ends in batch.offsets.items() if topic in bounds} if batch else {}
     lag = {
         topic: {p: end - offsets.get(topic, {}).get(p, first) for p, (first, end) in topic_bounds.partitions.items()}
         for topic, topic_bounds in bounds.items()
@@ -97,13 +117,14 @@ def _overview(
     return Overview(
         query=generation.query,
         generation=generation.number,
-        batch=last,
+        job=str(generation.job) if generation.shared else "",
+        batch=batch.number if batch else None,
         batch_at=_time(batch.planned_at) if batch else None,
         offsets=offsets,
         lag=lag,
         watermark=_time(batch.watermark) if batch else None,
         state_rows=state_rows if batch else None,
-        state_bytes=sum(size for path, size in checkpoint.files().items() if path.startswith("state/")),
+        state_bytes=read.state_bytes,
     )
 
 

@@ -1,16 +1,19 @@
-"""Prepare the start of a query: check that nobody else runs it and that its checkpoint is whole, and prepare its table."""
+"""Prepare the start of a job: check that nobody else runs it and that its checkpoint is whole, and prepare its tables."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockstep import lake
 from lockstep.checkpoints.compatible import ensure_compatible, fingerprint
+from lockstep.checkpoints.errors import CheckpointIncompatible
 from lockstep.checkpoints.savepoints import copy_to_checkpoint, load_savepoint, savepoint_rows
 from lockstep.checkpoints.verify import ensure_whole
 from lockstep.definition.columns import ddl
 from lockstep.definition.trial import ensure
+from lockstep.errors import LockstepError, ViewRefused
 from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.lake import Txn
 from lockstep.live import generations, lease
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from lockstep.definition import View
     from lockstep.live.generations import Generation
+    from lockstep.live.sink import Member
     from lockstep.settings import Settings
 
 Starts = Mapping[str, Mapping[int, int]]
@@ -29,33 +33,59 @@ FIRST_OFFSET = -2
 log = logging.getLogger("lockstep.checkpoints")
 
 
-def prepare_start(spark: "SparkSession", settings: "Settings", view: "View") -> "Generation":
-    """Check that the view's query may start, prepare its table and checkpoint, and return the generation to start.
+def prepare_start(spark: "SparkSession", settings: "Settings", members: "Sequence[Member]") -> "list[Member]":
+    """Check that a job may start, prepare its checkpoint and the tables of its views, and return its members as they start.
 
     Running it twice changes nothing.
 
     Raises:
-        LeaseHeld: the query runs already.
-        ViewRefused: the view cannot run in one of the layers.
-        CheckpointBroken: its checkpoint has a problem that cannot be repaired.
-        CheckpointIncompatible: the view has changed so that it cannot continue from its checkpoint.
+        LeaseHeld: a query of one of the views runs already.
+        ViewCannotJoin: one of several views cannot run, or cannot continue from the checkpoint.
+        ViewRefused: the only view cannot run in one of the layers.
+        CheckpointBroken: the checkpoint has a problem that cannot be repaired.
+        CheckpointIncompatible: the only view has changed so that it cannot continue from its checkpoint.
     """
-    generation = generations.get(settings, view.name)
-    lease.ensure_free(settings, view.name)
-    definition = fingerprint(settings, view)
-    # A trial of the definition takes seconds. Most starts are of the definition that ran before, and need none.
-    changed = generations.last_definition(settings, generation) != definition
-    if changed:
-        ensure(spark, view)
-    for problem in ensure_whole(settings, generation):
-        log.warning("%s: %s: restored from the journal", view.name, problem)
-    if generation.number > 1 and "metadata" not in Checkpoint(generation.location(settings)).files():
+    lease.ensure_free(settings, [generation.query for generation, _ in members])
+    # A trial of a definition takes seconds. Most starts are of the definitions that ran before, and need none.
+    definitions = [(*member, fingerprint(settings, *member)) for member in members]
+    changed = [(g, view, new) for g, view, new in definitions if generations.last_definition(settings, g) != new]
+    for _, view, _ in changed:
+        with _own_problem(view, members):
+            ensure(spark, view)
+    for problem in ensure_whole(settings, [generation for generation, _ in members]):
+        log.warning("%s: %s: restored from the journal", members[0][0].job, problem)
+    generation, view = members[0]
+    if generation.shared is None and generation.number > 1 and _has_not_started(settings, generation):
         _prepare_first_start(spark, settings, view, generation)
-        generation = replace(generation, starts=_for_all_partitions(settings, generation.starts))
-    if changed:
-        ensure_compatible(spark, settings, view)
-        generations.record_definition(settings, generation, definition)
-    return generation
+        members = [(replace(generation, starts=_for_all_partitions(settings, generation.starts)), view)]
+    for own, view, definition in changed:
+        with _own_problem(view, members):
+            ensure_compatible(spark, settings, view)
+        generations.record_definition(settings, own, definition)
+    return [*members]
+
+
+class ViewCannotJoin(LockstepError):
+    """One view keeps the job that it shares from starting. The others can run without it."""
+
+    def __init__(self, view: "View", reason: LockstepError) -> None:
+        super().__init__(str(reason))
+        self.view = view
+
+
+@contextmanager
+def _own_problem(view: "View", members: "Sequence[Member]") -> Iterator[None]:
+    """Raise what is a problem of this view alone as :class:`ViewCannotJoin`, if the job has others."""
+    try:
+        yield
+    except (ViewRefused, CheckpointIncompatible) as error:
+        if len(members) == 1:
+            raise
+        raise ViewCannotJoin(view, error) from error
+
+
+def _has_not_started(settings: "Settings", generation: "Generation") -> bool:
+    return "metadata" not in Checkpoint(generation.location(settings)).files()
 
 
 def _for_all_partitions(settings: "Settings", starts: Starts) -> "dict[str, dict[int, int]]":

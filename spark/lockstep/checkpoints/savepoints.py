@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,8 @@ class Savepoint:
         run_id: the run that took it, if a DAG did.
         files: SHA-256 (hex) by path below the savepoint.
         reason: why it was taken; may be empty.
+        streams: what the job read, where that is not what the view reads.
+        label: the name under which the state has the view's keys.
     """
 
     query: str
@@ -56,6 +58,8 @@ class Savepoint:
     code_version: str
     files: Mapping[str, str]
     reason: str = ""
+    streams: Sequence[str] = ()
+    label: str = ""
 
     @property
     def reference(self) -> str:
@@ -76,7 +80,7 @@ class Savepoint:
         """Parse the text of a manifest."""
         values: dict[str, Any] = json.loads(text)
         offsets = {topic: {int(p): offset for p, offset in ends.items()} for topic, ends in values["offsets"].items()}
-        return cls(**{**values, "offsets": offsets})
+        return cls(**{**values, "offsets": offsets, "streams": tuple(values["streams"])})
 
     def __str__(self) -> str:
         return f"{self.reference}: batch {self.batch} of generation {self.generation}, {len(self.files)} files saved."

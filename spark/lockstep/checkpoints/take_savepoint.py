@@ -47,7 +47,7 @@ def take_savepoint(
         return existing
     if existing is not None:
         raise ActionRefused(f"{generation.query} has a savepoint {name} already: choose another name.")
-    ensure_whole(settings, generation)
+    ensure_whole(settings, [generation])
     source = Checkpoint(generation.location(settings))
     last, contents = _read_needed(source)
     if last is None:
@@ -73,6 +73,8 @@ def take_savepoint(
         code_version=code_version(),
         files=_digests(Checkpoint(location)),
         reason=reason,
+        streams=generation.job.streams,
+        label=generation.key_label,
     )
     # Last: a directory without a manifest is no savepoint.
     write_with_checksum(Checkpoint(location), MANIFEST, savepoint.to_json().encode())

@@ -59,22 +59,24 @@ class Finding:
 def verify_query(settings: "Settings", view: "View") -> Sequence[Whole | Finding]:
     """A finding for each problem of the query's checkpoint, or that it is whole."""
     generation = generations.get(settings, view.name)
-    findings = [Finding(view.name, generation.number, problem) for problem in verify(settings, generation)]
+    findings = [Finding(view.name, generation.number, problem) for problem in verify(settings, [generation])]
     return findings or [Whole(view.name, generation.number)]
 
 
-def verify(settings: "Settings", generation: "Generation") -> list[Problem]:
-    """Every problem of a generation's checkpoint; none for a generation that has not started."""
-    location = generation.location(settings)
-    digests = journal.digests(settings, generation)
-    own = problems(Checkpoint(location), digests, _last_written_batch(settings, generation))
-    later = [n for n in _generation_directories(location.rpartition("/")[0]) if n > generation.number]
+def verify(settings: "Settings", of_job: "Sequence[Generation]") -> list[Problem]:
+    """Every problem of the checkpoint of a job, which runs these generations; none for a job that has not started."""
+    job = of_job[0].job
+    location = job.location(settings)
+    own = problems(Checkpoint(location), journal.digests(settings, job), _last_written_batch(settings, of_job))
+    known = {other.job for other in generations.all_current(settings).values()} | {job}
+    newest = max(other.number for other in known if other.name == job.name)
+    later = [n for n in _generation_directories(location.rpartition("/")[0]) if n > newest]
     unknown = "is a later generation, of which the control database does not know"
     return [*own, *(Problem(f"../{number}", unknown) for number in later)]
 
 
-def ensure_whole(settings: "Settings", generation: "Generation") -> list[Problem]:
-    """Make sure that a query can continue from its checkpoint, or start a new one.
+def ensure_whole(settings: "Settings", of_job: "Sequence[Generation]") -> list[Problem]:
+    """Make sure that a job, which runs these generations, can continue from its checkpoint, or start a new one.
 
     Returns:
         The problems that were repaired.
@@ -82,15 +84,17 @@ def ensure_whole(settings: "Settings", generation: "Generation") -> list[Problem
     Raises:
         CheckpointBroken: a file cannot be restored. Nothing was changed.
     """
-    repairs: list[Problem] = verify(settings, generation)
+    repairs: list[Problem] = verify(settings, of_job)
     broken = [problem for problem in repairs if not problem.repairable]
     if broken:
+        query, others = of_job[0].query, len(of_job) - 1
+        shared = f", which {others} other views share, " if others else " "
         raise CheckpointBroken(
-            f"{generation.query}: the checkpoint of generation {generation.number} cannot be resumed: {_summary(broken)}. Its "
-            f"query was not started. Restore a savepoint (`lockstep checkpoints restore {generation.query} NAME`), or compute "
-            f"the view again as a new generation (`lockstep checkpoints reset {generation.query} --to earliest`)."
+            f"{query}: the checkpoint of generation {of_job[0].number}{shared}cannot be resumed: {_summary(broken)}. Its query "
+            f"was not started. Restore a savepoint (`lockstep checkpoints restore {query} NAME`), or compute the view again as a "
+            f"new generation (`lockstep checkpoints reset {query} --to earliest`)."
         )
-    checkpoint = Checkpoint(generation.location(settings))
+    checkpoint = Checkpoint(of_job[0].job.location(settings))
     for problem in repairs:
         if problem.content is not None:
             write_with_checksum(checkpoint, problem.path, problem.content)
@@ -110,8 +114,12 @@ def _generation_directories(location: str) -> list[int]:
     return sorted(int(info.base_name) for info in infos if info.base_name.isdigit())
 
 
-def _last_written_batch(settings: "Settings", generation: "Generation") -> int | None:
-    """The newest batch of the generation that the live table has."""
+def _last_written_batch(settings: "Settings", of_job: "Sequence[Generation]") -> int | None:
+    """The newest batch of the job that one of the live tables has."""
+    return max((batch for g in of_job if (batch := _last_batch_in_table(settings, g)) is not None), default=None)
+
+
+def _last_batch_in_table(settings: "Settings", generation: "Generation") -> int | None:
     if not lake.exists(settings, generation.table):
         return None
     for commit in lake.commits(settings, generation.table):

@@ -41,6 +41,11 @@ CREATE TABLE IF NOT EXISTS live_generations (
     starts         jsonb NOT NULL,
     since          timestamptz,
     savepoint      text,
+    -- The job that several views share, and what it reads; without one, the view has a job of its own.
+    job            text,
+    job_number     integer,
+    streams        jsonb NOT NULL DEFAULT '[]',
+    label          text NOT NULL DEFAULT '',
     run_id         text,
     created_at     timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (query, generation),
@@ -52,15 +57,15 @@ CREATE TABLE IF NOT EXISTS live_definitions (
     fingerprint  text NOT NULL
 );
 
--- lockstep.checkpoints.journal: what the files of each checkpoint were when they were new.
+-- lockstep.checkpoints.journal: what the files of each job's checkpoint were when they were new.
 CREATE TABLE IF NOT EXISTS checkpoint_files (
-    query       text NOT NULL,
-    generation  integer NOT NULL,
-    path        text NOT NULL,
-    size        bigint NOT NULL,
-    sha256      text NOT NULL,
-    body        bytea,
-    PRIMARY KEY (query, generation, path)
+    job     text NOT NULL,
+    number  integer NOT NULL,
+    path    text NOT NULL,
+    size    bigint NOT NULL,
+    sha256  text NOT NULL,
+    body    bytea,
+    PRIMARY KEY (job, number, path)
 );
 
 -- lockstep.sinks.attempts: the newest batch that an at-most-once sink has tried.

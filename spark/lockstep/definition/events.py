@@ -1,7 +1,8 @@
-"""A keyed view's input rows as events for its machines: the same from silver (batch) and from the parser (live). Pure."""
+"""The input rows of keyed views as events for their machines: the same from silver (batch) and from the parser (live). Pure."""
 
 from datetime import UTC, datetime, timedelta
 from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -13,9 +14,12 @@ from lockstep.definition.keyed import Event, Input, Keyed
 from lockstep.definition.view import EPOCH, MICROSECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
+
+    # The label of a view, the view, and one of its inputs.
+    Reader = tuple[str, Keyed, Input]
 
 COLUMNS = {
     "_key": "STRING",
@@ -29,56 +33,85 @@ COLUMNS = {
 EXACT_JSON = {"ignoreNullFields": "false", "timestampFormat": TIMESTAMP_FORMAT}
 
 
-def events(view: Keyed, rows: "Mapping[str, DataFrame]") -> "DataFrame":
-    """The view's events: one for each row of its inputs that counts, and for each machine that gets it.
+def events(views: "Mapping[str, Keyed]", rows: "Mapping[str, DataFrame]") -> "DataFrame":
+    """The events of the views: one for each row that counts, and for each machine that gets it. Each row is read once.
 
     Args:
-        rows: for each of the view's streams, good rows with the payload's columns and provenance.
+        views: by the label that ``_view`` gets.
+        rows: by stream, good rows with the payload's columns and provenance. A stream that no view reads gives no event.
 
     Returns:
-        :data:`COLUMNS` and ``_arrival``; ``_time`` in microseconds since the epoch (UTC).
+        ``_view``, :data:`COLUMNS` and ``_arrival``; ``_time`` in microseconds since the epoch (UTC).
     """
-    return reduce(lambda left, right: left.unionAll(right), (_of_input(view, i, rows[i.stream]) for i in view.inputs))
+    readers = {
+        stream: [(label, view, read) for label, view in views.items() for read in view.inputs if read.stream == stream]
+        for stream in rows
+    }
+    return reduce(lambda left, right: left.unionAll(right), (_of_stream(s, readers[s], rows[s]) for s in rows))
 
 
-def _of_input(view: Keyed, read: Input, rows: "DataFrame") -> "DataFrame":
-    rows = _changes(read, rows) if read.is_table else _counting(view, read, rows)
-    extra = ("_deleted",) if read.is_table else ()
-    return rows.select(
+def _of_stream(stream: str, readers: "Sequence[Reader]", rows: "DataFrame") -> "DataFrame":
+    if CONTRACTS[stream].kind == "changes":
+        rows, keys = _changes(stream, readers, rows)
+    else:
+        keys = [F.when(F.expr(view.counts(read.time)), _keys(read)) for _, view, read in readers]
+    extra = ("_deleted",) if CONTRACTS[stream].kind == "changes" else ()
+    found = [F.coalesce(F.size(of_input), F.lit(0)) > 0 for of_input in keys]
+    # One expression that needs the arrival. The optimiser pushes a filter on other columns below the watermark, and rows that it
+    # removes, such as heartbeats, would not move the watermark on.
+    wanted = rows.where(F.when(reduce(or_, found, F.lit(False)), F.col("_arrival")).isNotNull())
+    inputs = [
+        F.when(
+            has_keys,
+            F.struct(
+                F.lit(label).alias("_view"),
+                of_input.alias("_keys"),
+                F.unix_micros(F.expr(read.time)).alias("_time"),
+                F.to_json(F.struct(*read.columns, *extra), EXACT_JSON).alias("_data"),
+            ),
+        )
+        for (label, _, read), of_input, has_keys in zip(readers, keys, found, strict=True)
+    ]
+    none = F.array().cast("array<struct<_view: string, _keys: array<string>, _time: bigint, _data: string>>")
+    of_inputs = wanted.select(
+        F.concat_ws("/", *(F.col(name).cast("string") for name in CONTRACTS[stream].unique_id)).alias("_id"),
+        _position(stream).alias("_position"),
+        "_arrival",
         # Outer, although no array is empty: for explode, the optimiser puts a filter below the watermark.
-        F.explode_outer("_keys").alias("_key"),
-        F.unix_micros(F.expr(read.time)).alias("_time"),
-        F.concat_ws("/", *(F.col(name).cast("string") for name in CONTRACTS[read.stream].unique_id)).alias("_id"),
-        F.lit(read.stream).alias("_stream"),
-        _position(read).alias("_position"),
-        F.to_json(F.struct(*read.columns, *extra), EXACT_JSON).alias("_data"),
+        F.explode_outer(F.array_compact(F.array(*inputs)) if inputs else none).alias("_input"),
+    )
+    return of_inputs.select(
+        F.col("_input._view").alias("_view"),
+        F.explode_outer("_input._keys").alias("_key"),
+        F.col("_input._time").alias("_time"),
+        "_id",
+        F.lit(stream).alias("_stream"),
+        "_position",
+        F.col("_input._data").alias("_data"),
         "_arrival",
     )
 
 
-def _counting(view: Keyed, read: Input, rows: "DataFrame") -> "DataFrame":
-    # One expression that needs the arrival. The optimiser pushes a filter on other columns below the watermark, and rows that it
-    # removes, such as heartbeats, would not move the watermark on.
-    counts = F.expr(view.counts(read.time))
-    matching = rows.where(F.when(counts & (F.size(_keys(read)) > 0), F.col("_arrival")).isNotNull())
-    return matching.withColumn("_keys", _keys(read))
+def _changes(stream: str, readers: "Sequence[Reader]", changes: "DataFrame") -> "tuple[DataFrame, list[Column]]":
+    """The rows before and after each change, and the machines of each of them, by reader.
 
-
-def _changes(read: Input, changes: "DataFrame") -> "DataFrame":
-    """A change goes to the keys that its row has now. Where an update took the row from another key, that one gets a delete."""
+    A change goes to the keys that its row has now. Where an update took the row from another key, that one gets a delete.
+    """
     names = [name for name in changes.columns if not name.startswith("_")]
     provenance = ("_arrival", "_lsn", "_commit_lsn", "_committed_at")
-    before = F.from_json("_before", ddl(CONTRACTS[read.stream].columns))
-    with_both = changes.withColumns({"_now": _keys(read), "_was": before})
+    before = F.from_json("_before", ddl(CONTRACTS[stream].columns))
+    now = {f"_now_{number}": _keys(read) for number, (_, _, read) in enumerate(readers)}
+    with_both = changes.withColumns({**now, "_was": before})
     current = F.struct(*names, "_deleted", F.lit(False).alias("_past"))
     yes = F.lit(True)
     past = F.struct(*(F.col(f"_was.{name}").alias(name) for name in names), yes.alias("_deleted"), yes.alias("_past"))
     images = F.when(F.col("_was").isNull(), F.array(current)).otherwise(F.array(past, current))
-    rows = with_both.select(*provenance, "_now", F.explode(images).alias("_image")).select(
-        *provenance, "_now", "_image.*"
-    )
-    keys = F.when(F.col("_past"), F.array_except(_keys(read), F.col("_now"))).otherwise(F.col("_now"))
-    return rows.withColumn("_keys", keys).where("size(_keys) > 0")
+    rows = with_both.select(*provenance, *now, F.explode(images).alias("_image")).select(*provenance, *now, "_image.*")
+    keys = [
+        F.when(F.col("_past"), F.array_except(_keys(read), F.col(of_row))).otherwise(F.col(of_row))
+        for of_row, (_, _, read) in zip(now, readers, strict=True)
+    ]
+    return rows, keys
 
 
 def _keys(read: Input) -> "Column":
@@ -86,8 +119,8 @@ def _keys(read: Input) -> "Column":
     return F.expr(f"IF({read.where}, filter(array_distinct({read.machines}), k -> k IS NOT NULL), array())")
 
 
-def _position(read: Input) -> "Column":
-    if not read.is_table:
+def _position(stream: str) -> "Column":
+    if CONTRACTS[stream].kind != "changes":
         return F.lit(None).cast("string")
     # An LSN has at most 20 digits. With zeros before them, the texts sort as the numbers do.
     return F.concat_ws("/", *(F.lpad(F.col(c).cast("string"), 20, "0") for c in ("_commit_lsn", "_lsn")))

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.alerting import Overload
 from lockstep.definition.columns import Columns
 from lockstep.definition.view import END, MICROSECOND, Definition, Interval, Output, literal
 
@@ -131,6 +132,12 @@ class Keyed(Definition):
     @property
     def keeps_until(self) -> bool:
         return True
+
+    @property
+    def may_share(self) -> bool:
+        # A view with several state partitions is large, and one whose receivers may stop it would stop the others.
+        stops = self.alerts is not None and self.alerts.overload is Overload.BACKPRESSURE
+        return self.state_partitions == 1 and not stops
 
     @property
     def comparison_window(self) -> tuple[str, timedelta]:

@@ -92,7 +92,7 @@ def _try_live(spark: "SparkSession", view: Windowed, contract: Contract) -> None
 
 def _keyed(spark: "SparkSession", view: Keyed) -> Iterator[str]:
     spark.createDataFrame([], ddl(view.columns))
-    rows_of_events = events(view, {stream: samples(spark, CONTRACTS[stream]) for stream in view.streams})
+    rows_of_events = events({view.name: view}, {stream: samples(spark, CONTRACTS[stream]) for stream in view.streams})
     by_key: dict[str, list[Any]] = {}
     for row in rows_of_events.collect():
         by_key.setdefault(row["_key"], []).append(event(row.asDict()))

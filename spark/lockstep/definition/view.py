@@ -84,6 +84,11 @@ class Definition(ABC):
         """How long after the time of a row one of its events may still arrive."""
 
     @property
+    def may_share(self) -> bool:
+        """Whether its live query may be one with those of other views."""
+        return False
+
+    @property
     @abstractmethod
     def keeps_until(self) -> bool:
         """Whether gold's ledger records, as ``until``, up to when rows are final; if not, that follows from its offsets."""

@@ -7,7 +7,7 @@ live query's checkpoint.
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,6 +29,16 @@ class SmallCommits:
 
     def __init__(self, settings: "Settings", table: str) -> None:
         self._table = DeltaTable(path(settings, table))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return pa.schema(self._table.schema().to_arrow())
+
+    @property
+    def version(self) -> int:
+        """The newest version that this object knows."""
+        return self._table.version()
 
     def append(self, rows: pa.Table, txn: "Txn", record: Mapping[str, Any]) -> None:
         """Append the rows and the record in one commit."""
@@ -76,6 +86,14 @@ def collect(settings: "Settings", table: str, where: str) -> pa.Table:
 def same(key: str) -> str:
     """The predicate for a row that has the same value of a column; two nulls are the same."""
     return f"(t.`{key}` IS NOT DISTINCT FROM s.`{key}`)"
+
+
+def newest(rows: pa.Table, key: Sequence[str], *order: str) -> pa.Table:
+    """Of each key the last row in the order of some columns. Pure."""
+    ordered = rows.sort_by([(name, "ascending") for name in order])
+    numbered = ordered.append_column("_row", pa.array(range(ordered.num_rows)))
+    last = numbered.group_by([*key]).aggregate([("_row", "max")])
+    return ordered.take(last["_row_max"])
 
 
 def _properties(txn: "Txn", record: Mapping[str, Any]) -> CommitProperties:

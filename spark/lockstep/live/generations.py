@@ -1,27 +1,56 @@
-"""The generation of each live query: a row in the control database that says which checkpoint the query uses.
+"""The generation of each live view: a row in the control database that says which checkpoint the view continues from.
 
-Each generation has its own checkpoint and its own transaction ids (``live:<table>:<generation>``). With the old ids, Delta would
-skip the writes of a query that was reset, because it has seen those batch numbers. Generation 1 has no row.
+A checkpoint belongs to a :class:`Job`, a query that runs one view or several. Each generation has its own transaction ids
+(``live:<table>:<generation>``). With the old ids, Delta would skip the writes of a view that was reset, because it has seen those
+batch numbers. Generation 1 of a view that has always had a job of its own has no row.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from psycopg2.extras import execute_values
 
 from lockstep import lake
 from lockstep.control.database import control
 from lockstep.definition.tables import live_of
 
 if TYPE_CHECKING:
+    from lockstep.checkpoints.savepoints import Savepoint
     from lockstep.definition import View
     from lockstep.settings import Settings
+
+# The name of the jobs that several views share. No view has it, because a view's name begins with a letter.
+SHARED = "_keyed"
+_COLUMNS = "query, generation, reason, started_by, starts, since, savepoint, job, job_number, streams, label"
+
+
+@dataclass(frozen=True, order=True)
+class Job:
+    """What has a checkpoint: a live query, which runs one view or several.
+
+    Args:
+        name: the view's name if it has one view of its own.
+        streams: the streams that it reads, in the order of its sources. They are fixed with the checkpoint; empty: the view's.
+    """
+
+    name: str
+    number: int
+    streams: tuple[str, ...] = field(default=(), compare=False)
+
+    def location(self, settings: "Settings") -> str:
+        """The location of its checkpoint."""
+        return lake.checkpoint(settings, self.name, self.number)
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.number}"
 
 
 @dataclass(frozen=True)
 class Generation:
-    """One checkpoint of a query, from its first batch until the next generation replaces it.
+    """One life of a view in the live layer, from its first batch until the next generation replaces it.
 
     Args:
         reason: why it was created, in a person's words.
@@ -29,7 +58,9 @@ class Generation:
         starts: per topic and partition, the offset at which it starts. A topic that is not named starts at its first offset.
         since: it writes only rows from this instant (UTC) on; earlier rows were written by earlier generations. None: all rows.
         savepoint: ``<query>/<name>`` of the savepoint that it continues; None: it starts without state.
-        created_at: when its row was written (UTC); None for generation 1.
+        shared: the job that it shares with other views; None: it has one of its own.
+        streams: what its own job reads, where that is not what the view reads; see :class:`Job`.
+        label: the name under which the state has the view's keys; empty: the view's own. A fork keeps the original's.
     """
 
     query: str
@@ -39,7 +70,19 @@ class Generation:
     starts: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     since: datetime | None = None
     savepoint: str | None = None
-    created_at: datetime | None = None
+    shared: Job | None = None
+    streams: tuple[str, ...] = ()
+    label: str = ""
+
+    @property
+    def job(self) -> Job:
+        """The job that runs it."""
+        return self.shared or Job(self.query, self.number, self.streams)
+
+    @property
+    def key_label(self) -> str:
+        """The name under which the job's state has the view's keys."""
+        return self.label or self.query
 
     @property
     def table(self) -> str:
@@ -53,7 +96,7 @@ class Generation:
 
     def location(self, settings: "Settings") -> str:
         """The location of its checkpoint."""
-        return lake.checkpoint(settings, self.query, self.number)
+        return self.job.location(settings)
 
     def rows_written(self, view: "View") -> str:
         """The predicate (SQL) for the view's rows that this generation writes. Earlier generations wrote the others."""
@@ -73,13 +116,42 @@ def get(settings: "Settings", query: str) -> Generation:
 
 
 def all_current(settings: "Settings") -> dict[str, Generation]:
-    """The current generation of each query that is past generation 1, by the query's name."""
+    """The current generation of each view that has a row, by the view's name."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT DISTINCT ON (query) query, generation, reason, started_by, starts, since, savepoint, created_at "
-            "FROM live_generations ORDER BY query, generation DESC"
+            f"SELECT DISTINCT ON (query) {_COLUMNS} FROM live_generations ORDER BY query, generation DESC"  # noqa: S608
         )
         return {row[0]: _generation(*row) for row in cursor.fetchall()}
+
+
+def earlier_jobs(settings: "Settings") -> set[Job]:
+    """The jobs that have run a view in an earlier generation, and run none now."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT {_COLUMNS} FROM live_generations")  # noqa: S608
+        ever = [_generation(*row) for row in cursor.fetchall()]
+    current = {generation.job for generation in all_current(settings).values()}
+    # Generation 1 may have no row, but a later one shows that it is over.
+    first = {Job(generation.query, 1) for generation in ever if generation.number > 1}
+    return ({generation.job for generation in ever} | first) - current
+
+
+def share(settings: "Settings", views: "Sequence[View]") -> None:
+    """Give the views that have never run a job of their own together. Running it twice changes nothing."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT DISTINCT query FROM live_generations")
+        known = {query for (query,) in cursor.fetchall()}
+        new = [view for view in views if view.name not in known]
+        if not new:
+            return
+        streams = json.dumps(sorted({stream for view in new for stream in view.streams}))
+        execute_values(
+            cursor,
+            "INSERT INTO live_generations (query, generation, reason, started_by, starts, job, job_number, streams) "
+            "SELECT new.name, 1, 'first', '', '{}', new.job, before.last + 1, new.streams::jsonb "
+            "FROM (VALUES %s) new (name, job, streams), "
+            "(SELECT coalesce(max(job_number), 0) AS last FROM live_generations) before",
+            [(view.name, SHARED, streams) for view in new],
+        )
 
 
 def advance(
@@ -89,18 +161,21 @@ def advance(
     by: str,
     starts: Mapping[str, Mapping[int, int]] | None = None,
     since: datetime | None = None,
-    savepoint: str | None = None,
+    savepoint: "Savepoint | None" = None,
     run_id: str | None = None,
 ) -> int:
-    """Create the query's next generation, and return its number. Whoever runs the query switches to it.
+    """Create the view's next generation, in a job of its own, and return its number. Whoever runs the view switches to it.
 
     Args:
+        savepoint: it continues from this one.
         run_id: the run that asks; when the same run asks again, no further generation is created.
     """
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO live_generations (query, generation, reason, started_by, starts, since, savepoint, run_id) "
-            "SELECT %(query)s, before.last + 1, %(reason)s, %(by)s, %(starts)s, %(since)s, %(savepoint)s, %(run_id)s FROM "
+            "INSERT INTO live_generations "
+            "(query, generation, reason, started_by, starts, since, savepoint, streams, label, run_id) "
+            "SELECT %(query)s, before.last + 1, %(reason)s, %(by)s, %(starts)s, %(since)s, %(savepoint)s, %(streams)s, "
+            "%(label)s, %(run_id)s FROM "
             "(SELECT coalesce(max(generation), 1) AS last FROM live_generations WHERE query = %(query)s) before "
             "ON CONFLICT (query, run_id) DO NOTHING",
             {
@@ -109,7 +184,9 @@ def advance(
                 "by": by,
                 "starts": json.dumps(starts or {}),
                 "since": since,
-                "savepoint": savepoint,
+                "savepoint": savepoint.reference if savepoint else None,
+                "streams": json.dumps(savepoint.streams if savepoint else ()),
+                "label": savepoint.label if savepoint else "",
                 "run_id": run_id,
             },
         )
@@ -145,7 +222,10 @@ def _generation(
     starts: Any,
     since: datetime | None,
     savepoint: str | None,
-    created_at: datetime,
+    job: str | None,
+    job_number: int | None,
+    streams: list[str],
+    label: str,
 ) -> Generation:
     return Generation(
         query=query,
@@ -155,5 +235,7 @@ def _generation(
         starts={topic: {int(p): offset for p, offset in ends.items()} for topic, ends in starts.items()},
         since=since.astimezone(UTC) if since else None,
         savepoint=savepoint,
-        created_at=created_at.astimezone(UTC),
+        shared=Job(job, job_number, tuple(streams)) if job and job_number else None,
+        streams=tuple(streams),
+        label=label,
     )

@@ -1,10 +1,11 @@
-"""One query per checkpoint: a lock that lives as long as the query does.
+"""One writer for each live view: a lock that lives as long as the view's query does.
 
-The process that writes the query's micro-batches takes the lock. That process runs inside the Spark server, so the lock
-outlives the service that started the query. The lock ends when the query ends, however it ends.
+The process that writes the query's micro-batches takes the locks of all its views. That process runs inside the Spark server,
+so they outlive the service that started the query. They end when the query ends, however it ends.
 """
 
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -21,43 +22,46 @@ if TYPE_CHECKING:
 
 # A query that was just stopped still finishes its micro-batch, which takes a few seconds. Its successor waits longer than that.
 WAIT_SECONDS = 15
-# By query, the connection that holds its lock. The stack is kept too, because it closes the connection when it is collected.
-_leases: "dict[str, tuple[Connection, ExitStack]]" = {}
+# The connection that holds the locks of this process, by the views. The stack is kept too, because it closes the connection when
+# it is collected.
+_leases: "dict[tuple[str, ...], tuple[Connection, ExitStack]]" = {}
 
 
-def acquire(settings: "Settings", query: str) -> None:
-    """Take the query's lease for the life of this process, or check that this process still has it.
+def acquire(settings: "Settings", views: Sequence[str]) -> None:
+    """Take the leases of the views for the life of this process, or check that this process still has them.
 
     Raises:
-        LeaseHeld: another query writes from the checkpoint; the message names its process.
+        LeaseHeld: another query writes one of them; the message names its process.
     """
-    if query in _leases and _is_open(_leases[query][0]):
+    names = tuple(sorted(views))
+    if names in _leases and _is_open(_leases[names][0]):
         return
     if not _leases:
-        # In the middle of a batch, this process would try for minutes to reach a server that is gone, and keep the lease.
+        # In the middle of a batch, this process would try for minutes to reach a server that is gone, and keep the leases.
         end_with_parent()
     with ExitStack() as stack:
-        connection = _lock(stack, settings, query, f"pid {os.getpid()}")
-        _leases[query] = connection, stack.pop_all()
+        connection = _lock(stack, settings, names, f"pid {os.getpid()}")
+        _leases[names] = connection, stack.pop_all()
 
 
-def ensure_free(settings: "Settings", query: str) -> None:
-    """Check that no query holds the lease. Wait a little for one that was just stopped.
+def ensure_free(settings: "Settings", views: Sequence[str]) -> None:
+    """Check that no query holds the lease of one of the views. Wait a little for one that was just stopped.
 
     Raises:
-        LeaseHeld: a query runs on the checkpoint; the message names its process.
+        LeaseHeld: a query writes one of them; the message names its process.
     """
     with ExitStack() as stack:
-        _lock(stack, settings, query, "start")
+        _lock(stack, settings, tuple(sorted(views)), "start")
 
 
-def _lock(stack: ExitStack, settings: "Settings", query: str, holder: str) -> "Connection":
+def _lock(stack: ExitStack, settings: "Settings", views: tuple[str, ...], holder: str) -> "Connection":
+    names = [f"checkpoint:{view}" for view in views]
     try:
-        return stack.enter_context(leases.lease(settings, f"checkpoint:{query}", holder, WAIT_SECONDS))
+        return stack.enter_context(leases.lease(settings, names, holder, WAIT_SECONDS))
     except LeaseHeld as error:
         raise LeaseHeld(
-            f"{query}: another query runs on its checkpoint, so this one was not started. Stop the other one, or the service "
-            f"that started it. ({error})"
+            f"{', '.join(views)}: another query runs on its checkpoint, so this one was not started. Stop the other one, or the "
+            f"service that started it. ({error})"
         ) from None
 
 

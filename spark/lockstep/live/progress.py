@@ -1,7 +1,7 @@
 """The progress of the live queries: one row per query every few seconds, in ``ops.live_progress``."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -78,17 +78,21 @@ def parse(
     query: str,
     generation: int,
     last_progress: Mapping[str, Any] | None,
+    topics: Collection[str],
     failures: int = 0,
     error: str | None = None,
     state_rows: int | None = None,
 ) -> Progress:
-    """Turn Spark's own JSON (``lastProgress``; None before the first batch) into a query's progress. Pure."""
+    """Turn Spark's own JSON (``lastProgress``; None before the first batch) into a view's progress. Pure.
+
+    Args:
+        topics: what the view reads. Its job may read more, and what concerns the whole job is the same for all its views.
+    """
     if last_progress is None:
         return Progress(query, generation, failures=failures, error=error)
     operators = last_progress.get("stateOperators", [])
     watermark = last_progress.get("eventTime", {}).get("watermark")
-    sources = last_progress["sources"]
-    input_rows = sum(map(_input_rows, sources))
+    input_rows = _input_rows(last_progress["sources"], topics)
     milliseconds = last_progress.get("durationMs", {}).get("triggerExecution", 0)
     return Progress(
         query=query,
@@ -98,7 +102,10 @@ def parse(
         input_rows=input_rows,
         rows_per_second=1000.0 * input_rows / milliseconds if milliseconds else 0.0,
         batch_ms=milliseconds,
-        lag=sum(map(_lag, sources)),
+        lag=sum(
+            _difference(_offsets(source.get("latestOffset"), topics), _offsets(source.get("endOffset"), topics))
+            for source in last_progress["sources"]
+        ),
         # Spark reports 1970 before there is a watermark.
         watermark=datetime.fromisoformat(watermark) if watermark and not watermark.startswith("1970-01-01") else None,
         # Not Spark's own number: when Spark tracks it, every write to the state costs a read too.
@@ -110,17 +117,17 @@ def parse(
     )
 
 
-def _input_rows(source: Mapping[str, Any]) -> int:
+def _input_rows(sources: Iterable[Mapping[str, Any]], topics: Collection[str]) -> int:
     """The offsets that the batch read. Spark's own count has a row twice if the batch reads its input twice."""
-    start, end = _offsets(source.get("startOffset")), _offsets(source.get("endOffset"))
-    if not start:
-        return max(int(source.get("numInputRows", 0)), 0)
-    return _difference(end, start)
-
-
-def _lag(source: Mapping[str, Any]) -> int:
-    latest, end = _offsets(source.get("latestOffset")), _offsets(source.get("endOffset"))
-    return _difference(latest, end)
+    rows = 0
+    for source in sources:
+        start, end = (_offsets(source.get(name), topics) for name in ("startOffset", "endOffset"))
+        if end and not start:
+            # Before its first batch, a source has no start.
+            rows += max(int(source.get("numInputRows", 0)), 0)
+        else:
+            rows += _difference(end, start)
+    return rows
 
 
 def _difference(later: Mapping[str, Mapping[str, int]], earlier: Mapping[str, Mapping[str, int]]) -> int:
@@ -131,9 +138,9 @@ def _difference(later: Mapping[str, Mapping[str, int]], earlier: Mapping[str, Ma
     )
 
 
-def _offsets(reported: Any) -> dict[str, dict[str, int]]:
+def _offsets(reported: Any, topics: Collection[str]) -> dict[str, dict[str, int]]:
     offsets = json.loads(reported) if isinstance(reported, str) else reported
-    return offsets if isinstance(offsets, dict) else {}
+    return {topic: ends for topic, ends in offsets.items() if topic in topics} if isinstance(offsets, dict) else {}
 
 
 def publish(spark: "SparkSession", settings: "Settings", rows: list[Progress]) -> None:

@@ -1,8 +1,8 @@
-"""Run one view as a live query. Parsing, the rule for late rows and the view's definition are the same as in batch."""
+"""Run the views of a job as one live query. Parsing, the rule for late rows and the definitions are the same as in batch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce, singledispatch
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import functions as F
 
@@ -15,9 +15,9 @@ from lockstep.definition.tables import live_of
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_partition, read_stream
 from lockstep.live.checkpoint import STATE_PARTITIONS
-from lockstep.live.generations import Generation
-from lockstep.live.machine import Machine
-from lockstep.live.sink import Sink
+from lockstep.live.generations import SHARED
+from lockstep.live.machine import KEY, OUTPUT, Machines
+from lockstep.live.sink import Member, Sink
 from lockstep.refine.parse import GOOD, parse
 
 if TYPE_CHECKING:
@@ -32,23 +32,35 @@ Starts = Mapping[str, Mapping[int, int]]
 DISORDER = "2 seconds"
 
 
-def start(spark: "SparkSession", config: "Settings", view: View, generation: Generation) -> "StreamingQuery":
-    """Start the view's query from the checkpoint of a generation. The caller has checked that it may start.
+def start(spark: "SparkSession", config: "Settings", members: Sequence[Member]) -> "StreamingQuery":
+    """Start a job's query from its checkpoint. The caller has checked that it may start.
 
     A window's row is provisional until the window is closed (update mode). A keyed view's rows are final, or upserted.
     """
-    table = live_of(view)
-    lake.create(spark, config, table, view.live_columns)
-    set_state_partitions(spark, view)
+    job = members[0][0].job
+    for _, view in members:
+        lake.create(spark, config, live_of(view), view.live_columns)
+    set_state_partitions(spark, members[0][1])
     return (
-        rows(spark, config, view, generation.starts)
-        .writeStream.queryName(view.name)
+        rows(spark, config, members, starts_of(members))
+        .writeStream.queryName(name(members))
         .outputMode("update")
-        .option("checkpointLocation", generation.location(config))
+        .option("checkpointLocation", job.location(config))
         .trigger(processingTime="1 second")
-        .foreachBatch(Sink(generation, view))
+        .foreachBatch(Sink(members))
         .start()
     )
+
+
+def name(members: Sequence[Member]) -> str:
+    """What Spark calls the job's query. A shared job only ever loses views, so their number tells which ones it runs."""
+    job = members[0][0].job
+    return f"{job} ({len(members)} views)" if job.name == SHARED else job.name
+
+
+def starts_of(members: Sequence[Member]) -> Starts:
+    """Where the job starts, by topic and partition, if it has no checkpoint yet. The views of a shared job start together."""
+    return members[0][0].starts
 
 
 def set_state_partitions(spark: "SparkSession", view: View) -> None:
@@ -59,32 +71,51 @@ def set_state_partitions(spark: "SparkSession", view: View) -> None:
     spark.conf.set(STATE_PARTITIONS, str(view.state_partitions))
 
 
-def rows(spark: "SparkSession", config: "Settings", view: View, starts: Starts) -> "DataFrame":
-    """The view's rows as a stream over Kafka.
+def streams_of(members: Sequence[Member]) -> tuple[str, ...]:
+    """The streams that the job reads, in the order of its sources."""
+    generation, view = members[0]
+    return generation.job.streams or view.streams
+
+
+def topics_of(members: Sequence[Member]) -> list[str]:
+    """The topics that the job reads, in the order of its sources."""
+    return [CONTRACTS[stream].topic for stream in streams_of(members)]
+
+
+def rows(spark: "SparkSession", config: "Settings", members: Sequence[Member], starts: Starts) -> "DataFrame":
+    """The rows of a job as a stream over Kafka: a view's own columns, or those of :data:`~lockstep.live.machine.OUTPUT`.
 
     Args:
+        members: one windowed view, or keyed views.
         starts: per topic and partition, the first offset to read; a topic that is not named is read from its beginning.
     """
-    return _rows(view, spark, config, starts)
+    return _rows(members[0][1], members, spark, config, starts)
 
 
 @singledispatch
-def _rows(view: View, _spark: "SparkSession", _config: "Settings", _starts: Starts) -> "DataFrame":
+def _rows(
+    view: View, _members: Sequence[Member], _spark: "SparkSession", _config: "Settings", _starts: Starts
+) -> "DataFrame":
     raise TypeError(f"{view.name} is a {type(view).__name__}, which no layer can run")
 
 
 @_rows.register(Windowed)
-def _windowed(view: Windowed, spark: "SparkSession", config: "Settings", starts: Starts) -> "DataFrame":
+def _windowed(
+    view: Windowed, _members: Sequence[Member], spark: "SparkSession", config: "Settings", starts: Starts
+) -> "DataFrame":
     return view.transform(_window_input(spark, config, view, starts))
 
 
 @_rows.register(Keyed)
-def _keyed(view: Keyed, spark: "SparkSession", config: "Settings", starts: Starts) -> "DataFrame":
-    inputs = events(view, {stream: _with_log_time(spark, config, stream, starts) for stream in view.streams})
-    timed = any(not source.is_table for source in view.inputs)
-    columns = ddl({**view.output_columns, "_revision": "BIGINT"})
-    return inputs.groupBy("_key").transformWithState(
-        Machine(view), columns, outputMode="Update", timeMode="EventTime" if timed else "None"
+def _keyed(
+    _view: Keyed, members: Sequence[Member], spark: "SparkSession", config: "Settings", starts: Starts
+) -> "DataFrame":
+    views = {generation.key_label: cast("Keyed", view) for generation, view in members}
+    streams = streams_of(members)
+    inputs = events(views, {stream: _with_log_time(spark, config, stream, starts) for stream in streams})
+    timed = any(CONTRACTS[stream].kind != "changes" for stream in streams)
+    return inputs.groupBy(*KEY).transformWithState(
+        Machines(views), ddl(OUTPUT), outputMode="Update", timeMode="EventTime" if timed else "None"
     )
 
 

@@ -1,51 +1,88 @@
-"""Write a live query's micro-batches into its table, each one once, however often Spark runs it.
+"""Write a job's micro-batches into the tables of its views, each one once, however often Spark runs it.
 
-The rows of a micro-batch are few, so they are collected, and committed without Spark: a third of the CPU of Spark's MERGE. The
-table has one writer at a time: the query that holds the lease of its checkpoint. So it also compacts and vacuums the table,
-between two micro-batches.
+The rows of a micro-batch are few, so they are collected, and committed without Spark: a third of the CPU of Spark's MERGE. A
+table has one writer at a time: the job that holds the view's lease. So it also compacts and vacuums the table, between two
+micro-batches.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
 
 from lockstep import settings
-from lockstep.definition import View
+from lockstep.contracts import CONTRACTS
+from lockstep.definition import View, states
 from lockstep.definition.version import definition_version
 from lockstep.definition.view import Output
 from lockstep.lake import Txn
-from lockstep.lake.small_commits import SmallCommits, same
+from lockstep.lake.small_commits import SmallCommits, newest, same
 from lockstep.live import lease
-from lockstep.live.checkpoint import Checkpoint
+from lockstep.live.checkpoint import Batch, Checkpoint
 from lockstep.live.generations import Generation
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.settings import Settings
 
-# Micro-batches. One starts every second, so a busy table is compacted about every three minutes. The query waits for it, so more
-# often would slow the query down; more rarely would leave each MERGE with too many small files to read.
+# Commits. A busy table has one each second, so it is compacted about every three minutes. The job waits for it, so more often
+# would slow it down; more rarely would leave each MERGE with too many small files to read.
 TIDY_EVERY = 200
 # Writes the rows of a micro-batch.
 Write = Callable[[SmallCommits, pa.Table, Txn, dict[str, object]], None]
+# A view of a job, and its current generation.
+Member = tuple[Generation, View]
 
 
 class Sink:
-    """Writes a micro-batch of a view's rows into ``live.<view>``, and tidies the table between two micro-batches.
+    """Writes the micro-batches of a job.
 
-    It is pickled and sent to the server, so it has only names, and loads the settings and opens the table where it runs.
+    It is pickled and sent to the server, so it loads the settings and opens the tables where it runs.
     """
 
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.queries = [generation.query for generation, _ in members]
+        self.job = members[0][0].job
+        self.views = {generation.key_label: ViewSink(generation, view) for generation, view in members}
+
+    def __call__(self, rows: "DataFrame", batch_id: int) -> None:
+        config = settings.load()
+        lease.acquire(config, self.queries)
+        found = rows.toArrow()
+        if not found.num_rows:
+            return
+        batch = Checkpoint(self.job.location(config)).batch(batch_id)
+        for label, of_view in _by_view(found, self.views):
+            self.views[label](rows.sparkSession, config, of_view, batch)
+
+
+def _by_view(
+    rows: pa.Table, views: "Mapping[str, ViewSink]"
+) -> "Iterator[tuple[str, pa.Table | list[dict[str, Any]]]]":
+    """The rows of each view: a table of its columns, or, out of :class:`~lockstep.live.machine.Machines`, dicts."""
+    if "_view" not in rows.column_names:
+        yield next(iter(views)), rows
+        return
+    found = defaultdict(list)
+    for row in rows.to_pylist():
+        found[row["_view"]].append(states.loads(row["_row"]) | {"_revision": row["_revision"]})
+    yield from found.items()
+
+
+class ViewSink:
+    """Writes the rows of one view into ``live.<view>``, sends its alerts, and tidies the table from time to time."""
+
     def __init__(self, generation: Generation, view: View) -> None:
-        # Imported here, because each query has its own worker process, and most queries deliver no alerts.
+        # Imported here, because most jobs deliver no alerts.
         from lockstep.sinks.alerts import Alerts
 
-        self.generation, self.key = generation, view.key
-        self.rows_written, self.definition = generation.rows_written(view), definition_version(view)
+        self.generation, self.key, self.time_column = generation, view.key, view.time_column
+        self.topics = {CONTRACTS[stream].topic for stream in view.streams}
+        self.definition = definition_version(view)
         self.alerts = Alerts(view.name, generation.number, view.alerts) if view.alerts else None
         writers: dict[Output, Write] = {
             Output.WINDOWS: self._windows,
@@ -53,25 +90,45 @@ class Sink:
             Output.APPEND: SmallCommits.append,
         }
         self._write = writers[view.output]
-        self._opened: SmallCommits | None = None
+        self._table: SmallCommits | None = None
+        self._tidied = 0
 
-    def __call__(self, rows: "DataFrame", batch_id: int) -> None:
-        config = settings.load()
-        lease.acquire(config, self.generation.query)
-        written = rows.where(self.rows_written).withColumn("_updated_at", F.current_timestamp()).toArrow()
-        if not written.num_rows:
+    def __call__(
+        self, spark: "SparkSession", config: "Settings", found: "pa.Table | list[dict[str, Any]]", batch: Batch
+    ) -> None:
+        table = self._opened(config)
+        rows = self._complete(found, table.schema)
+        if not rows.num_rows:
             return
-        table = self._table(config)
-        self._write(table, written, Txn(self.generation.txn_app, batch_id), self._record(config, batch_id))
+        self._write(table, rows, Txn(self.generation.txn_app, batch.number), self._record(batch))
         if self.alerts:
-            self.alerts(rows.sparkSession.createDataFrame(written), batch_id)
-        if batch_id % TIDY_EVERY == TIDY_EVERY - 1:
+            self.alerts(spark.createDataFrame(rows), batch.number)
+        if table.version // TIDY_EVERY > self._tidied:
             table.tidy(config.retain_hours)
+            self._tidied = table.version // TIDY_EVERY
 
-    def _table(self, config: "Settings") -> SmallCommits:
-        if self._opened is None:
-            self._opened = SmallCommits(config, self.generation.table)
-        return self._opened
+    def _opened(self, config: "Settings") -> SmallCommits:
+        if self._table is None:
+            self._table = SmallCommits(config, self.generation.table)
+            self._tidied = self._table.version // TIDY_EVERY
+        return self._table
+
+    def _complete(self, found: "pa.Table | list[dict[str, Any]]", schema: pa.Schema) -> pa.Table:
+        """The rows that this generation writes, in the table's columns. Earlier generations wrote the others."""
+        now = datetime.now(UTC)
+        if isinstance(found, list):
+            rows = as_table(({"_updated_at": now} | row for row in found), schema)
+        else:
+            stamped = found.append_column(
+                "_updated_at", pa.repeat(pa.scalar(now, schema.field("_updated_at").type), len(found))
+            )
+            rows = stamped.select(schema.names).cast(schema)
+        since = self.generation.since
+        return (
+            rows.filter(pc.field(self.time_column) >= pa.scalar(since, schema.field(self.time_column).type))
+            if since
+            else rows
+        )
 
     def _windows(self, table: SmallCommits, rows: pa.Table, txn: Txn, record: dict[str, object]) -> None:
         first = pc.min(rows["window_start"]).as_py()
@@ -81,24 +138,25 @@ class Sink:
 
     def _upsert(self, table: SmallCommits, rows: pa.Table, txn: Txn, record: dict[str, object]) -> None:
         on = " AND ".join(map(same, self.key))
-        table.merge(newest(rows, self.key), on, "s._revision > t._revision", txn, record)
+        table.merge(newest(rows, self.key, "_revision"), on, "s._revision > t._revision", txn, record)
 
-    def _record(self, config: "Settings", batch_id: int) -> dict[str, object]:
-        """The commit's record: where the batch ended, and which definition its rows follow."""
-        batch = Checkpoint(self.generation.location(config)).batch(batch_id)
+    def _record(self, batch: Batch) -> dict[str, object]:
+        """The commit's record: where the batch ended in the view's topics, and which definition its rows follow."""
         return {
             "writer": "live",
             "generation": self.generation.number,
-            "batch_id": batch_id,
-            "position": batch.offsets,
+            "batch_id": batch.number,
+            "position": {topic: ends for topic, ends in batch.offsets.items() if topic in self.topics},
             "watermark": batch.watermark,
             "definition": self.definition,
         }
 
 
-def newest(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
-    """Of each key the row with the highest ``_revision``. Pure."""
-    ordered = rows.sort_by("_revision")
-    numbered = ordered.append_column("_row", pa.array(range(ordered.num_rows)))
-    last = numbered.group_by([*key]).aggregate([("_row", "max")])
-    return ordered.take(last["_row_max"])
+def as_table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Rows as :mod:`~lockstep.definition.states` gives them, in the columns of a schema; missing values are null. Pure."""
+    floating = [field.name for field in schema if pa.types.is_floating(field.type)]
+    # JSON does not tell numbers with a fraction from decimals.
+    exact = (
+        row | {name: float(row[name]) for name in floating if row.get(name) is not None} for row in map(dict, rows)
+    )
+    return pa.Table.from_pylist([*exact], schema=schema)

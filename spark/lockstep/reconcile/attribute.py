@@ -129,10 +129,10 @@ def _touched(comparison: Comparison, view: Keyed) -> "DataFrame | None":
     live_position = {(topic, p): end for topic, ends in snapshot.position.items() for p, end in ends.items()}
     if gold_position == live_position and snapshot.until == comparison.until:
         return None
-    new = events(view, {s: silver[s].where(f"NOT ({below(s, snapshot.position)})") for s in view.streams})
+    new = events({view.name: view}, {s: silver[s].where(f"NOT ({below(s, snapshot.position)})") for s in view.streams})
     low, high = sorted(micros(moment) for moment in (snapshot.until, comparison.until))
     # One layer has processed these events, and the other still waits for their time.
-    waiting = events(view, silver).where(
+    waiting = events({view.name: view}, silver).where(
         F.col("_position").isNull() & (F.col("_time") >= low) & (F.col("_time") < high)
     )
     return new.select("_key").unionAll(waiting.select("_key")).distinct()

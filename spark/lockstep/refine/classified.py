@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from lockstep.lake import small_commits
 from lockstep.ledger.ranges import to_where
 
 if TYPE_CHECKING:
@@ -100,10 +101,7 @@ class Collected:
         return bad.append_column("_run_id", pa.array([run_id] * bad.num_rows, pa.string())).select(columns)
 
     def newest(self, key: tuple[str, ...], columns: list[str]) -> pa.Table:
-        ordered = self.silver(columns).sort_by([(name, "descending") for name in _NEWEST_FIRST])
-        numbered = ordered.append_column("_row", pa.array(range(ordered.num_rows), pa.int64()))
-        first = numbered.group_by([*key]).aggregate([("_row", "min")])
-        return ordered.take(first["_row_min"])
+        return small_commits.newest(self.silver(columns), key, *_NEWEST_FIRST)
 
 
 def counted(rows: "DataFrame") -> dict[str, int]:

@@ -45,7 +45,7 @@ class RealTime:
     """The traffic of an open shop. Times are milliseconds since the epoch (UTC).
 
     Args:
-        baskets: orders of the history; each new order has the customer and the lines of one of them.
+        baskets: orders of the history; each new order has the customer and the lines of one that was paid.
         words: by product, what people type to find it.
         rate: records a second, on average.
         burst: in the first ten seconds of each minute, this many times as many visits begin.
@@ -63,6 +63,7 @@ class RealTime:
     _orders: list[tuple[int, int, Order]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._paid = [basket for basket in self.baskets if basket.is_paid]
         self._made_until = self.opened - _LEAD
         self._numbers = count()
         self._owed = 0.0
@@ -92,7 +93,7 @@ class RealTime:
 
     def _visit(self, at: int) -> tuple[list[Event], Order | None]:
         """One visit from ``at`` on, and the order at its end: of ``sessions_per_order`` visits, one buys."""
-        basket = self.rng.choice(self.baskets)
+        basket = self.rng.choice(self._paid)
         order = None
         if self.rng.randrange(self.amounts.sessions_per_order) == 0:
             order = Order(f"L{at:x}{self.rng.getrandbits(32):08x}", at + _LEAD, basket.order_id)

@@ -37,6 +37,11 @@ class Basket(NamedTuple):
     products: list[str]
     thousandths: int
 
+    @property
+    def is_paid(self) -> bool:
+        """Whether somebody pays for it: it is no cancellation and no adjustment, and not for free."""
+        return self.kind == "sale" and self.thousandths > 0
+
 
 def stamp(at: int) -> str:
     """ISO-8601 in UTC with milliseconds."""

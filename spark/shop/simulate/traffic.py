@@ -69,7 +69,7 @@ class Traffic:
     def _visits(self, rng: Random, basket: Basket, start: int, end: int) -> list[Event]:
         events: list[Event] = []
         lookers = self._plan.amounts.sessions_per_order
-        if basket.kind == "sale" and basket.thousandths > 0:
+        if basket.is_paid:
             events += sessions.buying(rng, basket, self._words)
             lookers -= 1
         earlier = bisect_left(self._visited_at, start)

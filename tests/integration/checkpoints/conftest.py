@@ -34,8 +34,8 @@ def followed(settings: Settings, view: View) -> Callable[..., AbstractContextMan
                 yield running.processAllAvailable
             finally:
                 running.stop()
-        generation = generations.get(settings, view.name)
-        journal.update(settings, generation, journal.digests(settings, generation))
+        job = generations.get(settings, view.name).job
+        journal.update(settings, job, journal.digests(settings, job))
 
     return follow
 

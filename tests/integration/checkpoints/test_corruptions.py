@@ -46,7 +46,7 @@ def test_every_broken_file_is_found_before_the_query_starts(
 ):
     three_batches()
     generation, checkpoint = generations.get(settings, view.name), checkpoint_path()
-    assert verify(settings, generation) == []
+    assert verify(settings, [generation]) == []
     copy = checkpoint.with_name("copy")
     shutil.copytree(checkpoint, copy)
     for break_it in (remove, cut, flip):
@@ -54,7 +54,7 @@ def test_every_broken_file_is_found_before_the_query_starts(
             shutil.rmtree(checkpoint)
             shutil.copytree(copy, checkpoint)
             break_it(checkpoint / path)
-            problems = verify(settings, generation)
+            problems = verify(settings, [generation])
             assert [p.path for p in problems] == [path], f"{break_it.__name__} {path}: {problems}"
             assert problems[0].repairable == (path in LOGS)
     # The newest entry of both logs: without the journal, only the table would show that it is missing.
@@ -83,13 +83,13 @@ def test_every_broken_file_is_found_before_the_query_starts(
 def test_every_broken_snapshot_is_found(spark, settings, view, three_batches, checkpoint_path):
     three_batches({"spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "false"})
     generation, checkpoint = generations.get(settings, view.name), checkpoint_path()
-    assert verify(settings, generation) == []
+    assert verify(settings, [generation]) == []
     newest = max(int(file.stem) for file in checkpoint.glob("state/0/0/*.zip"))
     for break_it in (cut, flip, remove):
         for pattern in (f"state/0/0/{newest}.zip", "state/0/0/SSTs/*.sst"):
             file = max(checkpoint.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
             content = file.read_bytes()
             break_it(file)
-            assert verify(settings, generation) != [], f"{break_it.__name__} {file}"
+            assert verify(settings, [generation]) != [], f"{break_it.__name__} {file}"
             file.write_bytes(content)
-    assert verify(settings, generation) == []
+    assert verify(settings, [generation]) == []

@@ -75,8 +75,8 @@ def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_p
         it_is_computed_again()
     for query in (view, beside):
         generation = generations.get(settings, query.name)
-        assert verify(settings, generation) == []
-        assert "offsets/0" in journal.digests(settings, generation), "the journal has the files of finished batches"
+        assert verify(settings, [generation]) == []
+        assert "offsets/0" in journal.digests(settings, generation.job), "the journal has the files of finished batches"
 
     state = next(Path(generations.get(settings, beside.name).location(settings), "state").rglob("1.changelog"))
     state.unlink()

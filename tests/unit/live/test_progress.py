@@ -26,7 +26,7 @@ LAST_PROGRESS = {
 
 
 def test_progress_is_summed_over_sources_and_operators():
-    progress = parse("a", 2, LAST_PROGRESS, state_rows=11)
+    progress = parse("a", 2, LAST_PROGRESS, {"views", "clicks"}, state_rows=11)
     assert (progress.query, progress.generation, progress.batch, progress.batch_ms) == ("a", 2, 7, 800)
     assert (progress.input_rows, progress.rows_per_second, progress.lag) == (4 + 6 + 3, 13 / 0.8, 5)
     assert (progress.state_rows, progress.state_bytes, progress.dropped_rows) == (11, 300, 1)
@@ -36,12 +36,17 @@ def test_progress_is_summed_over_sources_and_operators():
 
 def test_before_the_first_event_there_is_no_watermark():
     assert (
-        parse("a", 1, LAST_PROGRESS | {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}, 0, None).watermark
+        parse("a", 1, LAST_PROGRESS | {"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}, {"views"}).watermark
         is None
     )
-    assert parse("a", 1, LAST_PROGRESS | {"eventTime": {}}, 0, None).watermark is None
+    assert parse("a", 1, LAST_PROGRESS | {"eventTime": {}}, {"views"}).watermark is None
+
+
+def test_what_the_job_reads_for_other_views_is_not_counted():
+    progress = parse("a", 1, LAST_PROGRESS, {"clicks"})
+    assert (progress.input_rows, progress.lag) == (3, 1)
 
 
 def test_a_query_that_does_not_run_has_its_error():
-    progress = parse("a", 1, None, 3, "no topic views yet")
+    progress = parse("a", 1, None, {"views"}, 3, "no topic views yet")
     assert (progress.batch, progress.failures, progress.error) == (None, 3, "no topic views yet")

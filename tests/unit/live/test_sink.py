@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.live.sink import newest
+from lockstep.lake.small_commits import newest
 
 SCHEMA = pa.schema([("user", pa.string()), ("page", pa.string()), ("views", pa.int64()), ("_revision", pa.int64())])
 texts = st.sampled_from(["a", "b", None])
@@ -18,5 +18,5 @@ def test_the_newest_row_of_each_key_is_kept(rows):
     expected = {}
     for row in sorted(made, key=lambda row: row["_revision"]):
         expected[row["user"], row["page"]] = row
-    kept = newest(pa.Table.from_pylist(made, SCHEMA), ("user", "page")).to_pylist()
+    kept = newest(pa.Table.from_pylist(made, SCHEMA), ("user", "page"), "_revision").to_pylist()
     assert sorted(kept, key=repr) == sorted(expected.values(), key=repr)

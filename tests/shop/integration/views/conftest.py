@@ -23,6 +23,7 @@ from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import ensure_topics
+from lockstep.live import generations
 from lockstep.refine.silver import refine
 from lockstep.settings import Settings
 
@@ -110,11 +111,15 @@ def scenario(settings: Settings, contracts: dict[str, Contract], needed_views: l
 
 @pytest.fixture(scope="session")
 def live(scenario: Scenario, contracts: dict[str, Contract]) -> dict[str, Any]:
-    """The progress of each micro-batch of each view's live query, which has processed the whole log, in several steps."""
+    """By view, the progress of each micro-batch of its job, which has processed the whole log, in several steps."""
     in_steps = scenario.settings.model_copy(update={"max_offsets_per_trigger": OFFSETS_PER_STEP})
+    views = scenario.views
+    shared = [name for name, view in views.items() if view.may_share]
+    generations.share(scenario.settings, [views[name] for name in shared])
+    jobs = [[name] for name in views if name not in shared] + [shared] * bool(shared)
     with in_place(contracts):
-        progress = side_by_side(lambda view: run(in_steps, view), scenario.views.values())
-    return dict(zip(scenario.views, progress, strict=True))
+        progress = side_by_side(lambda names: run(in_steps, [views[name] for name in names]), jobs)
+    return {name: batches for names, batches in zip(jobs, progress, strict=True) for name in names}
 
 
 def scenario_records(contracts: dict[str, Contract], seed: int, minutes: float) -> list[Sent]:
@@ -154,11 +159,10 @@ def side_by_side(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         return list(pool.map(work, items))
 
 
-def run(settings: Settings, view: View) -> list[Any]:
-    """Run the view's live query over the whole log; return the progress of each micro-batch."""
-    # A MERGE takes its transaction id from the session, so each query has its own.
+def run(settings: Settings, views: Iterable[View]) -> list[Any]:
+    """Run a job's live query over the whole log; return the progress of each micro-batch."""
     with connect(settings, "live") as spark:
-        running = service.start(spark, settings, view)
+        running = service.start(spark, settings, *views)
         try:
             running.processAllAvailable()
             return list(running.recentProgress)

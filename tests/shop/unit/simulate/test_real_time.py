@@ -39,6 +39,13 @@ def test_it_keeps_the_pace_from_the_first_minute_on(plan: Plan, shop: Retail) ->
     assert min(minutes) > 50 * 60 / 3
 
 
+def test_what_is_ordered_is_paid_and_never_a_refund(plan: Plan, shop: Retail) -> None:
+    records = [record for due in in_steps(opened(plan, shop, 200, **CLEAN), 300) for record in due.records]
+    amounts = [float(json.loads(record.value)["amount"]) for record in records if record.topic == "payments"]
+    assert len(amounts) > 20
+    assert min(amounts) > 0
+
+
 def test_records_are_due_in_order_and_none_before_its_time(plan: Plan, shop: Retail) -> None:
     before = OPENED
     for number, due in enumerate(in_steps(opened(plan, shop), 60), 1):

@@ -16,10 +16,10 @@ from tests.shop.oracles.record import Record
 from tests.support.records import START, at
 
 from lockstep.contracts import CONTRACTS
-from lockstep.definition import Input, Keyed
+from lockstep.definition import Input, Keyed, states
 from lockstep.definition.events import event
 from lockstep.definition.keyed import advance, final, in_log_order
-from lockstep.live.machine import Machine
+from lockstep.live.machine import Machines
 
 # The keys of a row, as the view's SQL gives them.
 Keys = Callable[[str, Mapping[str, Any]], Iterable[str]]
@@ -154,17 +154,18 @@ def _some(queues: Mapping[Any, list[Routed]], dice: Random | None) -> list[Route
 
 
 class LiveMachine:
-    """The live layer's ``Machine`` of one key, with its state store, its timers and its watermark in memory."""
+    """The live layer's ``Machines`` of one key, with its state store, its timers and its watermark in memory."""
 
     def __init__(self, view: Keyed) -> None:
+        self._view = view
         self._timers: set[int] = set()
         self._watermark = 0
-        self._machine = Machine(view)
+        self._key, self._machine = (view.name, "key"), Machines({view.name: view})
         self._machine.init(self)  # type: ignore[arg-type]
 
     def deliver(self, *rows: Routed) -> list[dict[str, Any]]:
         """The rows that the machine emits when these arrive in one micro-batch."""
-        return self._plain(self._machine.handleInputRows("key", iter(rows), self)) if rows else []  # type: ignore[arg-type]
+        return self._plain(self._machine.handleInputRows(self._key, iter(rows), self)) if rows else []  # type: ignore[arg-type]
 
     def pass_to(self, instant: datetime) -> list[dict[str, Any]]:
         """The rows that the machine emits when the watermark passes to the instant."""
@@ -173,12 +174,17 @@ class LiveMachine:
         while expired := {timer for timer in self._timers if timer < self._watermark}:
             self._timers -= expired
             for _ in expired:
-                emitted += self._plain(self._machine.handleExpiredTimer("key", self, None))  # type: ignore[arg-type]
+                emitted += self._plain(self._machine.handleExpiredTimer(self._key, self, None))  # type: ignore[arg-type]
         return emitted
 
-    @staticmethod
-    def _plain(rows: Iterable[Any]) -> list[dict[str, Any]]:
-        return [{name: value for name, value in row.asDict().items() if name != "_revision"} for row in rows]
+    def _plain(self, rows: Iterable[Any]) -> list[dict[str, Any]]:
+        return [
+            {name: self._value(name, states.loads(row["_row"])) for name in ("at", *self._view.columns)} for row in rows
+        ]
+
+    def _value(self, name: str, row: Mapping[str, Any]) -> Any:
+        value = row.get(name)
+        return float(value) if value is not None and self._view.output_columns[name] == "DOUBLE" else value
 
     def getListState(self, _name: str, _schema: str) -> "_List":
         """As of ``StatefulProcessorHandle``."""
