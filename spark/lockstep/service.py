@@ -34,7 +34,7 @@ from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, query
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generations import Generation, Job
-from lockstep.live.machine import failed_view
+from lockstep.live.machine import found_failure
 from lockstep.live.progress import Progress, parse, publish
 from lockstep.live.quiet_partitions import QuietPartitions
 from lockstep.live.sink import Member
@@ -151,7 +151,7 @@ class JobHandle:
         try:
             self.running = adopt_or_start(self.spark, config, self.members)
         except ViewCannotJoin as error:
-            self._separate(config, error.view, error)
+            self._separate(config, error.view, str(error))
         except (LockstepError, AnalysisException) as error:
             # A problem of this query is no reason to stop the others.
             self._failed(config, error, now)
@@ -190,20 +190,18 @@ class JobHandle:
     def _failed(self, config: "Settings", reason: object, now: float) -> None:
         pause = min(2.0**self.failures, LONGEST_PAUSE_SECONDS)
         self.failures, self.retry_at = self.failures + 1, now + pause
-        self.error = str(reason).partition("\n")[0]
+        failure = found_failure(str(reason))
+        self.error = failure[1] if failure else str(reason).partition("\n")[0]
         log.error("%s: %s; the next try is in %.0f s", query.name(self.members), self.error, pause)
-        at_fault = failed_view(str(reason))
         for _, view in self.members:
-            if view.name == at_fault and len(self.members) > 1:
-                self._separate(config, view, reason)
+            if failure and failure[0] == view.name and len(self.members) > 1:
+                self._separate(config, view, self.error)
 
-    def _separate(self, config: "Settings", view: View, reason: object) -> None:
+    def _separate(self, config: "Settings", view: View, reason: str) -> None:
         """Let the others go on without a view that has failed. It fails alone from now on."""
         generation = next(generation for generation, member in self.members if member is view)
-        log.error(
-            "%s leaves the job %s, which goes on without it: %s", view.name, self.job, str(reason).partition("\n")[0]
-        )
-        separate(self.spark, config, generation, view, "its code failed, or cannot continue from the shared checkpoint")
+        log.error("%s leaves the job %s, which goes on without it: %s", view.name, self.job, reason)
+        separate(self.spark, config, generation, view, f"it cannot run with others: {reason}")
 
 
 def run(config: "Settings", stopping: threading.Event, publish_seconds: float = PUBLISH_SECONDS) -> None:

@@ -118,14 +118,14 @@ class Machines(StatefulProcessor):
 
 
 def failure(view: str, error: Exception) -> str:
-    """The message of a view that failed. :func:`failed_view` finds the view in Spark's report of it."""
+    """The message of a view that failed. :func:`found_failure` finds it in Spark's report of it."""
     return f"the machine of view {view} failed: {type(error).__name__}: {error}"
 
 
-def failed_view(report: str) -> str | None:
-    """The view whose code failed, in the text of a query's error; None if it was something else."""
-    match = re.search(r"the machine of view (\w+) failed: ", report)
-    return match[1] if match else None
+def found_failure(report: str) -> tuple[str, str] | None:
+    """The view whose code failed, and its message, in the text of a query's error; None if it was something else."""
+    match = re.search(r"the machine of view (\w+) failed: [^\n]*", report)
+    return (match[1], match[0]) if match else None
 
 
 def _newer(seen: dict[str, dict[str, str]], events: list[Event]) -> Iterator[Event]:

@@ -6,7 +6,7 @@ micro-batches.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # Commits. A busy table has one each second, so it is compacted about every three minutes. The job waits for it, so more often
 # would slow it down; more rarely would leave each MERGE with too many small files to read.
 TIDY_EVERY = 200
+_WRITTEN_AT = "_updated_at"
 # Writes the rows of a micro-batch.
 Write = Callable[[SmallCommits, pa.Table, Txn, dict[str, object]], None]
 # A view of a job, and its current generation.
@@ -56,21 +57,20 @@ class Sink:
         if not found.num_rows:
             return
         batch = Checkpoint(self.job.location(config)).batch(batch_id)
-        for label, of_view in _by_view(found, self.views):
-            self.views[label](rows.sparkSession, config, of_view, batch)
+        of_views = _by_view(found) if "_view" in found.column_names else None
+        for label, sink in self.views.items():
+            if of_views is None:
+                sink(rows.sparkSession, config, found, batch)
+            elif label in of_views:
+                sink(rows.sparkSession, config, as_table(of_views[label], sink.columns(config)), batch)
 
 
-def _by_view(
-    rows: pa.Table, views: "Mapping[str, ViewSink]"
-) -> "Iterator[tuple[str, pa.Table | list[dict[str, Any]]]]":
-    """The rows of each view: a table of its columns, or, out of :class:`~lockstep.live.machine.Machines`, dicts."""
-    if "_view" not in rows.column_names:
-        yield next(iter(views)), rows
-        return
+def _by_view(rows: pa.Table) -> Mapping[str, list[dict[str, Any]]]:
+    """The rows of :class:`~lockstep.live.machine.Machines`, as dicts, by the label of their view."""
     found = defaultdict(list)
     for row in rows.to_pylist():
         found[row["_view"]].append(states.loads(row["_row"]) | {"_revision": row["_revision"]})
-    yield from found.items()
+    return found
 
 
 class ViewSink:
@@ -93,11 +93,10 @@ class ViewSink:
         self._table: SmallCommits | None = None
         self._tidied = 0
 
-    def __call__(
-        self, spark: "SparkSession", config: "Settings", found: "pa.Table | list[dict[str, Any]]", batch: Batch
-    ) -> None:
+    def __call__(self, spark: "SparkSession", config: "Settings", found: pa.Table, batch: Batch) -> None:
+        """Write what the job found: the view's rows in :meth:`columns`, in any order."""
         table = self._opened(config)
-        rows = self._complete(found, table.schema)
+        rows = self._written(found, table.schema)
         if not rows.num_rows:
             return
         self._write(table, rows, Txn(self.generation.txn_app, batch.number), self._record(batch))
@@ -107,28 +106,24 @@ class ViewSink:
             table.tidy(config.retain_hours)
             self._tidied = table.version // TIDY_EVERY
 
+    def columns(self, config: "Settings") -> pa.Schema:
+        """The columns of the table that the view gives."""
+        schema = self._opened(config).schema
+        return schema.remove(schema.get_field_index(_WRITTEN_AT))
+
     def _opened(self, config: "Settings") -> SmallCommits:
         if self._table is None:
             self._table = SmallCommits(config, self.generation.table)
             self._tidied = self._table.version // TIDY_EVERY
         return self._table
 
-    def _complete(self, found: "pa.Table | list[dict[str, Any]]", schema: pa.Schema) -> pa.Table:
-        """The rows that this generation writes, in the table's columns. Earlier generations wrote the others."""
-        now = datetime.now(UTC)
-        if isinstance(found, list):
-            rows = as_table(({"_updated_at": now} | row for row in found), schema)
-        else:
-            stamped = found.append_column(
-                "_updated_at", pa.repeat(pa.scalar(now, schema.field("_updated_at").type), len(found))
-            )
-            rows = stamped.select(schema.names).cast(schema)
-        since = self.generation.since
-        return (
-            rows.filter(pc.field(self.time_column) >= pa.scalar(since, schema.field(self.time_column).type))
-            if since
-            else rows
-        )
+    def _written(self, found: pa.Table, schema: pa.Schema) -> pa.Table:
+        """The rows that this generation writes, as the table has them. Earlier generations wrote the others."""
+        now = pa.scalar(datetime.now(UTC), schema.field(_WRITTEN_AT).type)
+        rows = found.append_column(_WRITTEN_AT, pa.repeat(now, len(found))).select(schema.names).cast(schema)
+        if self.generation.since is None:
+            return rows
+        return rows.filter(pc.field(self.time_column) >= pa.scalar(self.generation.since, now.type))
 
     def _windows(self, table: SmallCommits, rows: pa.Table, txn: Txn, record: dict[str, object]) -> None:
         first = pc.min(rows["window_start"]).as_py()

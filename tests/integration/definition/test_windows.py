@@ -116,7 +116,7 @@ def played(settings: Settings) -> Iterator[Played]:
             ingest(spark, settings, stream, "run")
             refine(spark, settings, stream, "run")
             entries = {name: roll_up(spark, settings, view, "run") for name, view in views.items()}
-        side_by_side(lambda view: run(settings, view), views.values())
+        side_by_side(lambda view: run(settings, [view]), views.values())
         yield Played(views | {"tumbling_60s": views["ignore"]}, entries)
     finally:
         del CONTRACTS[name]

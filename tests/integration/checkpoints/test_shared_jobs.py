@@ -1,0 +1,262 @@
+"""Keyed views share a job, and each can be reset, saved, restored, forked and broken as if it had one of its own."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.errors import AnalysisException, StreamingQueryException
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from lockstep import lake, service
+from lockstep.catalog import connect
+from lockstep.checkpoints import forks, inspection, overview, resets
+from lockstep.checkpoints.take_savepoint import take_savepoint
+from lockstep.definition import Input, Keyed
+from lockstep.definition.registry import VIEWS
+from lockstep.live import generations, progress
+
+# What the server runs goes there as code: it does not have the tests.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+COLUMNS = {"user_id": "STRING", "event_id": "STRING", "number": "BIGINT"}
+TWO, FOUR = range(1, 3), range(1, 5)
+
+
+def numbered(state, event):
+    """Number the events of a user."""
+    number = (state or 0) + 1
+    return number, [{"user_id": event.data["user_id"], "event_id": event.data["event_id"], "number": number}]
+
+
+def squeamish(state, event):
+    """Number them too, but fail at one page."""
+    if event.data["page"] == "/poison":
+        raise ValueError("poison")
+    return numbered(state, event)
+
+
+@pytest.fixture
+def pair(stream) -> Iterator[tuple[Keyed, Keyed]]:
+    """Two views over the stream: the second fails at the page ``/poison``."""
+    read = Input(stream.name, "user_id", ("event_id", "user_id", "page"))
+    first = Keyed(
+        name=f"first_{stream.name[-8:]}",
+        columns=COLUMNS,
+        key=("event_id",),
+        allowed_lateness=timedelta(seconds=2),
+        inputs=(read,),
+        process=numbered,
+    )
+    second = replace(first, name=f"second_{stream.name[-8:]}", process=squeamish)
+    VIEWS.update({first.name: first, second.name: second})
+    yield first, second
+    del VIEWS[first.name], VIEWS[second.name]
+
+
+class Visits:
+    """Sends a page view for each number, in its own minute, and lets time pass to its end."""
+
+    def __init__(self, shop):
+        self.shop, self.second = shop, 0.0
+
+    def __call__(self, numbers, **fields):
+        for number in numbers:
+            self.shop.view(f"e{number}", number * 60, **fields)
+        self.second = numbers[-1] * 60 + 30.0
+        self.time_passes()
+
+    def time_passes(self):
+        """Heartbeats, a little later: a query that has just started looks at its timers when something arrives."""
+        self.second += 0.1
+        self.shop.heartbeat(self.second)
+        self.shop.flush()
+
+
+@pytest.fixture
+def visit(shop):
+    return Visits(shop)
+
+
+@contextmanager
+def serving(settings, *views):
+    """The service, for these views alone."""
+    stopping = threading.Event()
+    config = settings.model_copy(update={"views": ",".join(view.name for view in views)})
+    thread = threading.Thread(target=service.run, args=(config, stopping, 1.0))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+eventually = retry(
+    wait=wait_fixed(0.5),
+    stop=stop_after_delay(90),
+    # The tables are not there at first.
+    retry=retry_if_exception_type((AssertionError, KeyError, AnalysisException)),
+    reraise=True,
+)
+
+
+@pytest.fixture
+def numbers(spark):
+    """The numbers of a live view's rows, in the order of the events."""
+
+    def read(view):
+        rows = spark.table(f"live.{view.name}").collect()
+        return [row["number"] for row in sorted(rows, key=lambda row: row["at"])]
+
+    return read
+
+
+def run(settings, *views):
+    """Run a job until it has read everything."""
+    with connect(settings, "live") as own:
+        running = service.start(own, settings, *views)
+        try:
+            running.processAllAvailable()
+        finally:
+            running.stop()
+
+
+def job_of(settings, view):
+    return generations.get(settings, view.name).job
+
+
+def test_a_view_that_is_reset_leaves_the_job_and_both_go_on(spark, settings, pair, visit, numbers):
+    first, second = pair
+
+    @eventually
+    def both_have(of_first, of_second):
+        visit.time_passes()
+        assert (numbers(first), numbers(second)) == ([*of_first], [*of_second])
+
+    visit(TWO)
+    with serving(settings, *pair):
+        both_have(TWO, TWO)
+        assert job_of(settings, first) == job_of(settings, second)
+        spark.sql(f"UPDATE live.{first.name} SET number = 9")
+        spark.sql(f"UPDATE live.{second.name} SET number = 9")
+        resets.reset(settings, resets.plan(spark, settings, first, "earliest"), "a test", "tester")
+        visit(range(3, 5))
+        both_have(FOUR, [9, 9, 3, 4])
+
+        @eventually
+        def each_has_its_own_progress():
+            latest = progress.latest(settings)
+            assert [latest[view.name]["generation"] for view in pair] == [2, 1]
+            assert [latest[view.name]["lag"] for view in pair] == [0, 0]
+
+        each_has_its_own_progress()
+    assert str(job_of(settings, first)) == f"{first.name}/2"
+    own, shared = overview.overview(settings, pair)
+    assert (own.job, shared.job) == ("", str(job_of(settings, second)))
+
+
+def test_a_view_that_fails_leaves_the_job_and_continues_when_it_is_mended(settings, pair, visit, numbers):
+    first, second = pair
+    visit(TWO)
+
+    @eventually
+    def all_are_there(view, expected):
+        visit.time_passes()
+        assert numbers(view) == [*expected]
+
+    with serving(settings, *pair):
+        all_are_there(second, TWO)
+        visit([3], page="/poison")
+        visit([4])
+        all_are_there(first, FOUR)
+
+        @eventually
+        def it_fails_alone():
+            visit.time_passes()
+            latest = progress.latest(settings)
+            assert (latest[first.name]["error"], latest[first.name]["generation"]) == (None, 1)
+            assert "poison" in (latest[second.name]["error"] or "")
+            assert latest[second.name]["generation"] == 2
+
+        it_fails_alone()
+    mended = replace(second, process=numbered)
+    VIEWS[second.name] = mended
+    with serving(settings, first, mended):
+        all_are_there(mended, FOUR)
+    assert numbers(first) == [*FOUR]
+
+
+def test_a_savepoint_of_one_view_is_restored_and_forked_with_its_own_state(spark, settings, pair, visit, numbers):
+    first, _ = pair
+    generations.share(settings, pair)
+    visit(TWO)
+    run(settings, *pair)
+    take_savepoint(spark, settings, generations.get(settings, first.name), "two", "tester")
+    visit(range(3, 5))
+    run(settings, *pair)
+    spark.sql(f"UPDATE live.{first.name} SET number = 9")
+    assert forks.restore(settings, first, "two", "a wrong deployment", "tester").generation == 2
+    run(settings, first)
+    assert numbers(first) == [*FOUR], "what came after the savepoint is counted once, with the state of the savepoint"
+
+    beside = replace(first, name=f"{first.name}_beside")
+    VIEWS[beside.name] = beside
+    try:
+        forks.fork(spark, settings, first, beside, "to compare", "tester")
+        visit([5])
+        run(settings, beside)
+        assert numbers(beside) == [*FOUR, 5]
+        assert numbers(first) == [*FOUR]
+    finally:
+        del VIEWS[beside.name]
+
+
+def test_the_state_of_a_shared_job_is_shown_by_view(spark, settings, pair, visit, shop):
+    first, second = pair
+    generations.share(settings, pair)
+    for user in ("u1", "u2", "u3"):
+        shop.view(f"of-{user}", 60, user_id=user, page="/a")
+    visit([2])
+    run(settings, *pair)
+    members = service.members_of(settings, pair)
+    rows = {store.variable: store.rows for store in inspection.state_stores(spark, settings, first)}
+    # The view of minute 2 waits for nobody any more: the log has passed it.
+    assert (rows["machine"], rows["pending"]) == (3, 0)
+    assert inspection.state_rows(spark, settings, members) == dict.fromkeys(
+        (first.name, second.name), sum(rows.values())
+    )
+    entries = inspection.read_state(spark, settings, second, 0, "u2", 10)
+    assert {(e["key"]["_view"], e["key"]["_key"]) for e in entries} == {(second.name, "u2")}
+
+
+def test_a_micro_batch_that_fails_between_two_tables_is_written_once_to_both(settings, pair, visit, numbers):
+    first, second = pair
+    generations.share(settings, pair)
+    visit([1])
+    run(settings, *pair)
+    table = Path(lake.path(settings, f"live.{second.name}"))
+    with connect(settings, "live") as own:
+        running = service.start(own, settings, *pair)
+        hidden = table.rename(table.with_name("hidden"))
+        visit([2])
+        with pytest.raises(StreamingQueryException):
+            running.processAllAvailable()
+        assert numbers(first) == [1, 2], "the first table has the micro-batch"
+        hidden.rename(table)
+
+    @eventually
+    def both_have_it():
+        visit.time_passes()
+        assert (numbers(first), numbers(second)) == ([1, 2], [1, 2])
+
+    # The service, and not one start: Spark's Kafka source fails once when it reports on a batch that was run again.
+    with serving(settings, *pair):
+        both_have_it()
+    written = [commit.rows for commit in lake.commits(settings, f"live.{first.name}") if commit.rows]
+    assert sum(written) == 2
