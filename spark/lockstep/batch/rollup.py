@@ -78,7 +78,9 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
             until=until.isoformat() if until else None,
             **written_as(view, span),
         )
-        _replace(silver, settings, view, span, record)
+        # An upserted view is computed as a whole, however few rows are new.
+        few = not view.upserts and lake.is_small(sum(size(intake.ranges) for intake in taken))
+        _replace(silver, settings, view, span, record, few)
         return ledger.latest(settings, table)
 
 
@@ -180,13 +182,18 @@ def written_as(view: View, span: Interval | None) -> dict[str, Any]:
 
 
 def _replace(
-    silver: "dict[str, DataFrame]", settings: "Settings", view: View, span: Interval | None, record: dict[str, Any]
+    silver: "dict[str, DataFrame]",
+    settings: "Settings",
+    view: View,
+    span: Interval | None,
+    record: dict[str, Any],
+    few: bool = False,
 ) -> None:
-    """Replace the rows of the interval; without one, commit the record alone."""
+    """Replace the rows of the interval; without one, commit the record alone. Few rows are written without Spark."""
     table = gold_of(view)
     txn = ledger.txn(table, record)
     if span is None:
-        no_rows = result(view, {name: rows.where("false") for name, rows in silver.items()}, BEGINNING, BEGINNING)
-        lake.append(no_rows, settings, table, txn, record)
+        lake.append_record(settings, table, txn, record)
         return
-    lake.replace(result(view, silver, *span), settings, table, view.interval(*span), txn, record)
+    rows = result(view, silver, *span)
+    lake.replace(rows.toArrow() if few else rows, settings, table, view.interval(*span), txn, record)

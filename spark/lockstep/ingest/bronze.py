@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from lockstep.ledger.ranges import TopicOffsets
     from lockstep.settings import Settings
 
-# Spark reads and writes 20,000 records no slower than one, in a second or more; without Spark they take half a second.
-SMALL_OFFSETS = 20_000
 COLUMNS = {
     "topic": "STRING",
     "partition": "INT",
@@ -110,7 +108,7 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
             lake.create(spark, settings, table, COLUMNS, properties=PROPERTIES)
         failpoint("range-planned")
         rows: DataFrame | pa.Table
-        if size(ranges) <= SMALL_OFFSETS:
+        if lake.is_small(size(ranges)):
             rows = read_small(settings, ranges)
             record = ledger.record("ingest", newest, run_id, ranges, reached=newest_by_partition(rows))
         else:

@@ -3,18 +3,20 @@
 from lockstep.lake.log import Commit, commits, exists, parse_commit
 from lockstep.lake.paths import LAYERS, checkpoint, path
 from lockstep.lake.spark_catalog import create, drop, register, registered, tables
-from lockstep.lake.writes import Txn, append, merge, overwrite, read, replace
+from lockstep.lake.writes import Txn, append, append_record, is_small, merge, overwrite, read, replace
 
 __all__ = [
     "LAYERS",
     "Commit",
     "Txn",
     "append",
+    "append_record",
     "checkpoint",
     "commits",
     "create",
     "drop",
     "exists",
+    "is_small",
     "merge",
     "overwrite",
     "parse_commit",

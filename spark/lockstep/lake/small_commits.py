@@ -45,6 +45,16 @@ class SmallCommits:
         if not self._has(txn):
             write_deltalake(self._table, rows, mode="append", commit_properties=_properties(txn, record))
 
+    def replace(self, rows: pa.Table, where: str, txn: "Txn", record: Mapping[str, Any]) -> None:
+        """Replace the rows that match ``where`` (SQL of DataFusion) by these and write the record, in one commit.
+
+        Raises:
+            DeltaError: one of these rows does not match it.
+        """
+        if not self._has(txn):
+            properties = _properties(txn, record)
+            write_deltalake(self._table, rows, mode="overwrite", predicate=where, commit_properties=properties)
+
     def merge(self, rows: pa.Table, on: str, newer: str | None, txn: "Txn", record: Mapping[str, Any]) -> None:
         """Upsert the rows (alias ``s``) into the table (alias ``t``), in one commit.
 

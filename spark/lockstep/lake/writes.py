@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
+# So few rows are some megabytes in memory. What Spark reads, checks or commits in a second or more, for one row as for these,
+# takes some tens of milliseconds without it.
+SMALL_ROWS = 20_000
+
+
+def is_small(rows: int) -> bool:
+    """Whether the rows are so few that they are worked on without Spark."""
+    return rows <= SMALL_ROWS
+
+
 @dataclass(frozen=True)
 class Txn:
     """The identity of one write: Delta skips a second commit of the same ``app`` with the same or a lower ``version``."""
@@ -53,9 +63,28 @@ def _(rows: pa.Table, settings: "Settings", table: str, txn: Txn, record: Mappin
     SmallCommits(settings, table).append(rows, txn, record)
 
 
-def replace(df: "DataFrame", settings: "Settings", table: str, where: str, txn: Txn, record: Mapping[str, Any]) -> None:
-    """Replace the rows that match ``where`` (SQL), in one commit. Every row of ``df`` must match it too."""
-    writer(df, txn, record).mode("overwrite").option("replaceWhere", where).save(path(settings, table))
+def append_record(settings: "Settings", table: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """Commit the record alone."""
+    from lockstep.lake.small_commits import SmallCommits
+
+    opened = SmallCommits(settings, table)
+    opened.append(opened.schema.empty_table(), txn, record)
+
+
+@singledispatch
+def replace(rows: Any, settings: "Settings", table: str, where: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """Replace the rows that match ``where`` (SQL that both engines know) by these (of Spark, or Arrow), in one commit.
+
+    Every one of them must match it too.
+    """
+    writer(rows, txn, record).mode("overwrite").option("replaceWhere", where).save(path(settings, table))
+
+
+@replace.register(pa.Table)
+def _(rows: pa.Table, settings: "Settings", table: str, where: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    from lockstep.lake.small_commits import SmallCommits
+
+    SmallCommits(settings, table).replace(rows, where, txn, record)
 
 
 def overwrite(df: "DataFrame", settings: "Settings", table: str, txn: Txn, record: Mapping[str, Any]) -> None:

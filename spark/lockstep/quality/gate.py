@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-# A run of Great Expectations over Spark takes one to three seconds, for one row as for many; over pandas a tenth of one.
-SMALL_ROWS = 20_000
 # Three values show what is wrong with a column, and the message stays one line.
 SAMPLES = 3
 
@@ -102,7 +100,7 @@ def _without_spark(
     from lockstep.lake.small_commits import collect
     from lockstep.quality.engine import batch_of, run
 
-    if new.rows > SMALL_ROWS:
+    if not lake.is_small(new.rows):
         return None
     rows = collect(settings, new.table, new.where)
     if has_nan(rows):

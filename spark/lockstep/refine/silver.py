@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
 
-# Few enough to be collected: some megabytes.
-SMALL_OFFSETS = 20_000
 QUARANTINE = {
     **PROVENANCE,
     "_reason": "STRING",
@@ -107,7 +105,7 @@ def _write(
         oldest = _oldest(settings, tables.bronze, ranges) or oldest_of(raw)
         earlier = remembered(lake.read(spark, settings, tables.log), oldest, contract)
     rows = classify(parse(raw, contract), earlier, contract)
-    with classified(rows, small=size(ranges) <= SMALL_OFFSETS) as found:
+    with classified(rows, small=lake.is_small(size(ranges))) as found:
         counts = found.counts()
         record = ledger.record("refine", previous, run_id, ranges, counts=counts)
         if counts["quarantined"]:

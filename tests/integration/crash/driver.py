@@ -19,10 +19,9 @@ from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.failpoints import VARIABLE
-from lockstep.ingest import bronze
+from lockstep.lake import writes
 from lockstep.maintain import maintain
 from lockstep.maintain import run as housekeeping
-from lockstep.refine import silver
 
 MAX_OFFSETS = 60
 
@@ -96,7 +95,7 @@ def main() -> None:
     VIEWS.clear()
     VIEWS[view.name] = view
     if given.large:
-        bronze.SMALL_OFFSETS = silver.SMALL_OFFSETS = 0
+        writes.SMALL_ROWS = 0
     if given.without:
         defences.SWITCHES[given.without]()
     if given.stall:

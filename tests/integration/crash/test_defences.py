@@ -16,6 +16,7 @@ from tests.integration.crash.watch import appears
 from lockstep.catalog import connect
 from lockstep.errors import LedgerBroken
 from lockstep.ingest import bronze
+from lockstep.lake import writes
 
 
 def test_without_the_transaction_id_a_write_that_outlives_its_task_is_there_twice(
@@ -49,7 +50,7 @@ def test_two_writers_of_one_table_do_not_meet(lease, settings, stream, view, tra
     if lease == "without the lease":
         defences.without_lease(monkeypatch.setattr)
     # Writes of Spark take long enough to meet. Of two small commits, the second one usually finds the first one's number.
-    monkeypatch.setattr(bronze, "SMALL_OFFSETS", 0)
+    monkeypatch.setattr(writes, "SMALL_ROWS", 0)
     outcomes = _race(settings, stream, monkeypatch)
     monkeypatch.undo()
     recover(settings, stream, view)

@@ -9,6 +9,7 @@ from lockstep import lake, ledger
 from lockstep.definition.tables import Tables, bronze_of
 from lockstep.errors import Overtaken
 from lockstep.ingest import bronze
+from lockstep.lake import writes
 from lockstep.refine import silver
 
 
@@ -18,7 +19,7 @@ def half(ranges):
 
 def test_a_dead_ingest_comes_in_with_fewer_offsets(spark, settings, stream, view, traffic, monkeypatch):
     traffic.burst(20)
-    monkeypatch.setattr(bronze, "SMALL_OFFSETS", 0)
+    monkeypatch.setattr(writes, "SMALL_ROWS", 0)
     read, table = bronze.read_range, bronze_of(stream)
 
     def overtaken(session, config, ranges):

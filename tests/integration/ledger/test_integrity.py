@@ -9,15 +9,15 @@ import pytest
 from lockstep import lake
 from lockstep.definition.tables import bronze_of
 from lockstep.errors import LedgerBroken
-from lockstep.ingest import bronze
 from lockstep.ingest.bronze import ingest
+from lockstep.lake import writes
 from lockstep.ledger import integrity
 
 
 @pytest.fixture
 def table(spark, settings, stream, shop, monkeypatch):
     """Bronze in four commits of Spark, with a checkpoint at version 2, known to be whole."""
-    monkeypatch.setattr(bronze, "SMALL_OFFSETS", 0)
+    monkeypatch.setattr(writes, "SMALL_ROWS", 0)
     for n in range(3):
         shop.view(f"e{n}", n)
         shop.flush()
