@@ -84,6 +84,11 @@ class Settings(BaseSettings):
     views: str = Field("all", description="the views that run, comma-separated, or: all")
     max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a large backlog takes several runs")
     max_offsets_per_trigger: int = Field(50_000, gt=0, description="per topic and micro-batch of a live state machine")
+    state_partitions: int = Field(
+        2,
+        gt=0,
+        description="of the jobs that keyed views share: as many as cores; fixed with a job's first micro-batch",
+    )
     heartbeat_seconds: int = Field(
         2,
         ge=0,

@@ -125,7 +125,7 @@ def _run_one_batch(spark: "SparkSession", settings: "Settings", member: "Member"
     newest = {t: {p: max(first, last - 1) for p, (first, last) in b.partitions.items()} for t, b in bounds.items()}
     if not any(last > newest[t][p] for t, b in bounds.items() for p, (_, last) in b.partitions.items()):
         raise ActionRefused(f"{', '.join(topics)} hold no record, so {view.name} cannot be tried: produce one first.")
-    query.set_state_partitions(spark, view)
+    query.set_state_partitions(spark, settings, member)
     writer = query.rows(spark, settings, [member], newest).writeStream.format("noop").outputMode("update")
     running = writer.option("checkpointLocation", trial).trigger(processingTime="1 second").start()
     try:

@@ -5,6 +5,8 @@ State and waiting events are in the state store, timers are in event time. A key
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +26,59 @@ KEY = ("_view", "_key")
 # What the operator gives: the view's label, a row of it as JSON (see :mod:`~lockstep.definition.states`), and its revision.
 OUTPUT = {"_view": "STRING", "_row": "STRING", "_revision": "BIGINT"}
 _COLUMNS = tuple(name for name in COLUMNS if name not in KEY)
-NEW: dict[str, Any] = {"state": None, "revision": 0, "seen": {}}
 
 
 class MachineFailed(LockstepError):
     """The code of a view raised an error."""
+
+
+@dataclass
+class Machine:
+    """What the state store has of one key, as JSON. One value, because each call of the state store costs more than the rows.
+
+    Args:
+        state: the view's.
+        revision: of its last row.
+        seen: the position of the newest change of each row of a table, by stream and id.
+        pending: the events that wait, each with the columns of :data:`~lockstep.definition.events.COLUMNS`.
+        due: the earliest timer that Spark has of the key (milliseconds, UTC).
+    """
+
+    state: Any = None
+    revision: int = 0
+    seen: dict[str, dict[str, str]] = field(default_factory=dict)
+    pending: list[dict[str, Any]] = field(default_factory=list)
+    due: int | None = None
+
+    def take(self, until: datetime) -> list[Event]:
+        """Take out the pending events before an instant, in order. An event that came twice is one."""
+        due = {(e.time, e.stream, e.id): e for e in map(event, self.pending) if e.time < until}
+        self.pending = [row for row in self.pending if time_of(row) >= until]
+        return sorted(due.values())
+
+    def run(self, view: Keyed, events: list[Event], until: datetime | None) -> list[dict[str, Any]]:
+        """Process the events, and the timers before ``until``; the new rows.
+
+        Raises:
+            MachineFailed: the view's code failed.
+        """
+        with _failing(view):
+            self.state, rows = advance(view, self.state, _newer(self.seen, events), until)
+        self.revision += len(rows)
+        return rows
+
+    def next_timer(self, view: Keyed) -> int | None:
+        """When no earlier event can still be on time for the first thing that waits (milliseconds, UTC); None: nothing waits."""
+        with _failing(view):
+            timer = view.timer(self.state) if self.state is not None else None
+        instants = [*map(time_of, self.pending), *([timer] if timer else [])]
+        if not instants:
+            return None
+        return (min(instants) + view.limit - EPOCH) // timedelta(milliseconds=1) + 1
+
+    def is_over(self, view: Keyed) -> bool:
+        """Whether nothing of it has to be kept. The rows of a view that upserts are numbered for ever."""
+        return self.state is None and not self.seen and not self.pending and not view.upserts
 
 
 class Machines(StatefulProcessor):
@@ -41,10 +91,6 @@ class Machines(StatefulProcessor):
 
     Args:
         views: by label.
-
-    State per key: ``pending`` has the events that wait, each a JSON object with the columns of
-    :data:`~lockstep.definition.events.COLUMNS`. ``machine`` is a JSON object with the view's ``state``, the ``revision`` of its
-    last row, and ``seen``: the position of the newest change of each row of a table, by stream and id.
     """
 
     def __init__(self, views: Mapping[str, Keyed]) -> None:
@@ -52,20 +98,17 @@ class Machines(StatefulProcessor):
 
     def init(self, handle: "StatefulProcessorHandle") -> None:
         self.handle = handle
-        self.pending = handle.getListState("pending", "event STRING")
-        self.machine = handle.getValueState("machine", "machine STRING")
+        self.stored = handle.getValueState("machine", "machine STRING")
 
     # Spark calls with names, so the arguments must have these.
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: "TimerValues") -> Iterator[Row]:  # noqa: ARG002
-        label, view = key[0], self.views[key[0]]
+        view, machine = self.views[key[0]], self._load()
         arrived = [{name: row[name] for name in _COLUMNS} for row in rows]
-        waiting = [row for row in arrived if row["_position"] is None]
+        machine.pending += [row for row in arrived if row["_position"] is None]
         changes = in_log_order(event(row) for row in arrived if row["_position"] is not None)
-        if waiting:
-            self.pending.appendList([(states.dumps(row),) for row in waiting])
-            self._register_timer(view, _earliest(waiting))
-        if changes:
-            yield from self._run(label, view, changes, None)
+        new = machine.run(view, changes, None) if changes else []
+        self._store(view, machine)
+        return _rows(key[0], machine, new)
 
     def handleExpiredTimer(
         self,
@@ -73,48 +116,50 @@ class Machines(StatefulProcessor):
         timerValues: "TimerValues",
         expiredTimerInfo: "ExpiredTimerInfo",  # noqa: ARG002
     ) -> Iterator[Row]:
-        label, view = key[0], self.views.get(key[0])
+        view = self.views.get(key[0])
         if view is None:
-            self.pending.clear()
-            self.machine.clear()
-            return
+            self.stored.clear()
+            return iter(())
+        machine = self._load()
+        # Spark has removed the timer that has come.
+        machine.due = None
         until = EPOCH + timedelta(milliseconds=timerValues.getCurrentWatermarkInMs()) - view.limit
-        waiting = [states.loads(text) for (text,) in self.pending.get()] if self.pending.exists() else []
-        later = [row for row in waiting if time_of(row) >= until]
-        # An event that came twice is one.
-        due = sorted({(e.time, e.stream, e.id): e for e in map(event, waiting) if e.time < until}.values())
-        if due:
-            self.pending.put([(states.dumps(row),) for row in later]) if later else self.pending.clear()
-        if later:
-            self._register_timer(view, _earliest(later))
-        yield from self._run(label, view, due, until)
+        new = machine.run(view, machine.take(until), until)
+        self._store(view, machine)
+        return _rows(key[0], machine, new)
 
     def close(self) -> None:
         """There is nothing to close: all state is in the state store."""
 
-    def _run(self, label: str, view: Keyed, events: list[Event], until: datetime | None) -> Iterator[Row]:
-        stored = self.machine.get()
-        machine = states.loads(stored[0]) if stored else NEW | {"seen": {}}
-        try:
-            state, rows = advance(view, machine["state"], _newer(machine["seen"], events), until)
-            timer = view.timer(state) if state is not None else None
-        except Exception as error:
-            raise MachineFailed(failure(view.name, error)) from error
-        machine |= {"state": state, "revision": machine["revision"] + len(rows)}
-        if state is None and not machine["seen"] and not view.upserts:
-            self.machine.clear()
-        else:
-            self.machine.update((states.dumps(machine),))
-        if timer:
-            self._register_timer(view, timer)
-        first = machine["revision"] - len(rows) + 1
-        for revision, row in enumerate(rows, first):
-            yield Row(_view=label, _row=states.dumps(row), _revision=revision)
+    def _load(self) -> Machine:
+        stored = self.stored.get()
+        return Machine(**states.loads(stored[0])) if stored else Machine()
 
-    def _register_timer(self, view: Keyed, instant: datetime) -> None:
-        """Ask Spark for a call when no event up to the instant can still be on time."""
-        due = (instant + view.limit - EPOCH) // timedelta(milliseconds=1)
-        self.handle.registerTimer(due + 1)
+    def _store(self, view: Keyed, machine: Machine) -> None:
+        """Write the machine, and ask Spark for a call when its next timer comes. An earlier call than needed does no harm."""
+        timer = machine.next_timer(view)
+        if timer is not None and (machine.due is None or timer < machine.due):
+            self.handle.registerTimer(timer)
+            machine.due = timer
+        if machine.is_over(view):
+            self.stored.clear()
+        else:
+            self.stored.update((states.dumps(vars(machine)),))
+
+
+def _rows(label: str, machine: Machine, rows: list[dict[str, Any]]) -> Iterator[Row]:
+    """The machine's newest rows, as :data:`OUTPUT`."""
+    first = machine.revision - len(rows) + 1
+    return (Row(_view=label, _row=states.dumps(row), _revision=n) for n, row in enumerate(rows, first))
+
+
+@contextmanager
+def _failing(view: Keyed) -> Iterator[None]:
+    """Say of which view the code is that failed."""
+    try:
+        yield
+    except Exception as error:
+        raise MachineFailed(failure(view.name, error)) from error
 
 
 def failure(view: str, error: Exception) -> str:
@@ -137,7 +182,3 @@ def _newer(seen: dict[str, dict[str, str]], events: list[Event]) -> Iterator[Eve
                 continue
             newest[one.id] = one.position
         yield one
-
-
-def _earliest(rows: list[dict[str, Any]]) -> datetime:
-    return min(map(time_of, rows))

@@ -14,7 +14,7 @@ from lockstep.definition.events import events
 from lockstep.definition.tables import live_of
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_partition, read_stream
-from lockstep.live.checkpoint import STATE_PARTITIONS
+from lockstep.live.checkpoint import STATE_PARTITIONS, Checkpoint
 from lockstep.live.generations import SHARED
 from lockstep.live.machine import KEY, OUTPUT, Machines
 from lockstep.live.sink import Member, Sink
@@ -40,7 +40,7 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member]) 
     job = members[0][0].job
     for _, view in members:
         lake.create(spark, config, live_of(view), view.live_columns)
-    set_state_partitions(spark, members[0][1])
+    set_state_partitions(spark, config, members[0])
     return (
         rows(spark, config, members, starts_of(members))
         .writeStream.queryName(name(members))
@@ -63,12 +63,19 @@ def starts_of(members: Sequence[Member]) -> Starts:
     return members[0][0].starts
 
 
-def set_state_partitions(spark: "SparkSession", view: View) -> None:
-    """Have the queries that this session starts keep their state in as many partitions as the view declares.
+def set_state_partitions(spark: "SparkSession", config: "Settings", member: Member) -> None:
+    """Have the query that this session starts keep its state in as many partitions as its view, or the settings, say.
 
-    Spark writes the number into the checkpoint with the first batch, and keeps it for the checkpoint's life.
+    Spark writes the number into the checkpoint with the first batch, and keeps it for the checkpoint's life. A checkpoint that is
+    or was shared keeps the number that it has.
     """
-    spark.conf.set(STATE_PARTITIONS, str(view.state_partitions))
+    generation, view = member
+    number = view.state_partitions
+    if generation.job.streams:
+        checkpoint = Checkpoint(generation.location(config))
+        last = checkpoint.last_batch()
+        number = config.state_partitions if last is None else int(checkpoint.batch(last).conf[STATE_PARTITIONS])
+    spark.conf.set(STATE_PARTITIONS, str(number))
 
 
 def streams_of(members: Sequence[Member]) -> tuple[str, ...]:

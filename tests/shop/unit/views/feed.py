@@ -186,10 +186,6 @@ class LiveMachine:
         value = row.get(name)
         return float(value) if value is not None and self._view.output_columns[name] == "DOUBLE" else value
 
-    def getListState(self, _name: str, _schema: str) -> "_List":
-        """As of ``StatefulProcessorHandle``."""
-        return _List()
-
     def getValueState(self, _name: str, _schema: str) -> "_Value":
         """As of ``StatefulProcessorHandle``."""
         return _Value()
@@ -201,28 +197,6 @@ class LiveMachine:
     def getCurrentWatermarkInMs(self) -> int:
         """As of ``TimerValues``."""
         return self._watermark
-
-
-class _List:
-    """As Spark's ``ListState``."""
-
-    def __init__(self) -> None:
-        self._values: list[tuple[str]] = []
-
-    def exists(self) -> bool:
-        return bool(self._values)
-
-    def get(self) -> Iterator[tuple[str]]:
-        return iter(self._values)
-
-    def put(self, values: list[tuple[str]]) -> None:
-        self._values = [*values]
-
-    def appendList(self, values: list[tuple[str]]) -> None:
-        self._values += values
-
-    def clear(self) -> None:
-        self._values = []
 
 
 class _Value:
