@@ -61,8 +61,13 @@ def session_of(config: "Settings", job: Job) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{config.lake}#live/{job.name}"))
 
 
-def adopt_or_start(spark: "SparkSession", config: "Settings", members: Sequence[Member]) -> "StreamingQuery":
+def adopt_or_start(
+    spark: "SparkSession", config: "Settings", members: Sequence[Member], every: float
+) -> "StreamingQuery":
     """The job's query: the one that still runs in its session, or a new one from its checkpoint.
+
+    Args:
+        every: the seconds between two micro-batches of a new one.
 
     Raises:
         ViewCannotJoin: one of several views keeps the job from starting.
@@ -75,8 +80,16 @@ def adopt_or_start(spark: "SparkSession", config: "Settings", members: Sequence[
             return running
         log.info("%s: the query %s that runs is of before, so it is stopped", name, running.name)
         running.stop()
-    log.info("%s: starting from the checkpoint %s", name, job)
-    return query.start(spark, config, prepare_start(spark, config, members))
+    log.info("%s: starting from the checkpoint %s, with a micro-batch every %.1f s", name, job, every)
+    return query.start(spark, config, prepare_start(spark, config, members), every)
+
+
+def seconds_between_batches(jobs: int, cores: int) -> float:
+    """How often each of the live jobs begins a micro-batch.
+
+    A small one takes half a second of a core. So all of them take about half of the cores, and the batch layer has the rest.
+    """
+    return max(1.0, jobs / cores)
 
 
 def start(spark: "SparkSession", config: "Settings", *views: View) -> "StreamingQuery":
@@ -128,8 +141,8 @@ class JobHandle:
             self.running.stop()
             self.running = None
 
-    def supervise(self, config: "Settings", now: float) -> None:
-        """Start the query if it does not run and its pause is over. Log why it stopped.
+    def supervise(self, config: "Settings", now: float, every: float) -> None:
+        """Start the query if it does not run and its pause is over, with a micro-batch every so many seconds. Log why it stopped.
 
         An error that is not the query's own, such as a lost server, is raised.
         """
@@ -149,7 +162,7 @@ class JobHandle:
             self._failed(config, f"no topic {', '.join(missing)} yet", now)
             return
         try:
-            self.running = adopt_or_start(self.spark, config, self.members)
+            self.running = adopt_or_start(self.spark, config, self.members, every)
         except ViewCannotJoin as error:
             self._separate(config, error.view, str(error))
         except (LockstepError, AnalysisException) as error:
@@ -286,8 +299,9 @@ class Jobs:
                     log.info("%s: generation %d runs in %s: %s", view.name, generation.number, job, generation.reason)
                 session = self.stack.enter_context(connect(self.config, "live", session_of(self.config, job)))
                 self.handles[job] = JobHandle(members, session)
+        every = seconds_between_batches(len(self.handles), self.config.cores)
         for handle in self.handles.values():
-            handle.supervise(self.config, now)
+            handle.supervise(self.config, now, every)
             heartbeat.report(self.config)
 
 

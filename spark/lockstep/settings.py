@@ -83,11 +83,12 @@ class Settings(BaseSettings):
 
     views: str = Field("all", description="the views that run, comma-separated, or: all")
     max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a large backlog takes several runs")
-    max_offsets_per_trigger: int = Field(50_000, gt=0, description="per topic and micro-batch of a live state machine")
+    max_offsets_per_trigger: int = Field(10_000, gt=0, description="per topic and micro-batch of live state machines")
+    cores: int = Field(
+        default_factory=lambda: os.cpu_count() or 1, gt=0, description="of the machines on which Spark's jobs run"
+    )
     state_partitions: int = Field(
-        2,
-        gt=0,
-        description="of the jobs that keyed views share: as many as cores; fixed with a job's first micro-batch",
+        0, ge=0, description="of the jobs that keyed views share, fixed with a job's first micro-batch; default: cores"
     )
     heartbeat_seconds: int = Field(
         2,
@@ -142,6 +143,7 @@ class Settings(BaseSettings):
             "cache": self.cache.expanduser(),
             "lake": _without_scheme(self.lake) or str(home / "lake"),
             "kafka": self.kafka or f"{LOOPBACK}:{self.kafka_port}",
+            "state_partitions": self.state_partitions or self.cores,
             "spark_remote": self.spark_remote or f"sc://{LOOPBACK}:{self.spark_port}",
             "connect_url": (self.connect_url or f"http://{LOOPBACK}:{self.connect_port}").rstrip("/"),
             "airflow_url": (self.airflow_url or f"http://{LOOPBACK}:{self.airflow_port}").rstrip("/"),

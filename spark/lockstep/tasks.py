@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from lockstep.reconcile.report import Report
     from lockstep.settings import Settings
 
-# Two threads keep two cores busy. More jobs would wait in the Spark server, behind the live queries.
-MAX_THREADS = 2
 Item = TypeVar("Item", Contract, View)
 Work = Callable[["SparkSession", "Settings", Item, str], "Entry | None"]
 Connect = Callable[["Settings", str], AbstractContextManager["SparkSession"]]
@@ -208,7 +206,7 @@ def maintain(run_id: str) -> list[str]:
 def for_each(
     name: str, work: "Work[Item]", items: Iterable[Item], run_id: str, connect: Connect = connect
 ) -> dict[str, int]:
-    """Do the work for each item, in two threads with a Spark session each; new rows by item, where there were any.
+    """Do the work for each item, in a thread with a Spark session for each core; new rows by item, where there were any.
 
     An item that fails does not stop the others.
 
@@ -235,7 +233,7 @@ def for_each(
                     if entry:
                         rows[item.name] = entry.rows
 
-    _in_threads(drain, min(MAX_THREADS, len(items)))
+    _in_threads(drain, min(settings.cores, len(items)))
     if failures:
         reasons = "\n  ".join(f"{item}: {error}" for item, error in failures.items())
         raise TaskFailed(f"{name}: {len(failures)} failed, the others are done:\n  {reasons}")

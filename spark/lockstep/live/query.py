@@ -32,10 +32,13 @@ Starts = Mapping[str, Mapping[int, int]]
 DISORDER = "2 seconds"
 
 
-def start(spark: "SparkSession", config: "Settings", members: Sequence[Member]) -> "StreamingQuery":
+def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], every: float = 1.0) -> "StreamingQuery":
     """Start a job's query from its checkpoint. The caller has checked that it may start.
 
     A window's row is provisional until the window is closed (update mode). A keyed view's rows are final, or upserted.
+
+    Args:
+        every: a micro-batch begins after so many seconds, or when the one before has ended.
     """
     job = members[0][0].job
     for _, view in members:
@@ -46,7 +49,7 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member]) 
         .writeStream.queryName(name(members))
         .outputMode("update")
         .option("checkpointLocation", job.location(config))
-        .trigger(processingTime="1 second")
+        .trigger(processingTime=f"{round(every * 1000)} milliseconds")
         .foreachBatch(Sink(members))
         .start()
     )

@@ -131,6 +131,14 @@ def job_of(settings, view):
     return generations.get(settings, view.name).job
 
 
+def test_views_that_come_later_share_the_next_job(settings, pair):
+    first, second = pair
+    generations.share(settings, [first])
+    generations.share(settings, [first, second])
+    assert job_of(settings, first).name == job_of(settings, second).name == generations.SHARED
+    assert job_of(settings, second).number > job_of(settings, first).number
+
+
 def test_a_view_that_is_reset_leaves_the_job_and_both_go_on(spark, settings, pair, visit, numbers):
     first, second = pair
 
