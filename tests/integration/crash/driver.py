@@ -13,7 +13,6 @@ from typing import Any
 from tests.integration.crash import defences, flow
 from tests.support.paths import CHECKOUT
 
-from lockstep import service
 from lockstep import settings as configuration
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
@@ -22,6 +21,7 @@ from lockstep.failpoints import VARIABLE
 from lockstep.lake import writes
 from lockstep.maintain import maintain
 from lockstep.maintain import run as housekeeping
+from lockstep.service.__main__ import main as service_main
 
 MAX_OFFSETS = 60
 
@@ -107,7 +107,7 @@ def main() -> None:
     elif given.replay:
         flow.replay(settings, view, given.replay)
     elif given.live:
-        service.main()
+        service_main()
     else:
         flow.drain(settings, stream, view, "task")
 

@@ -1,0 +1,79 @@
+"""The jobs of the views that run: which there are, and how often each begins a micro-batch."""
+
+import logging
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from lockstep import heartbeat
+from lockstep.catalog import connect
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.registry import chosen
+from lockstep.live import generations
+from lockstep.live.generations import SHARED, Job
+from lockstep.live.quiet_partitions import QuietPartitions
+from lockstep.live.sink import Member
+from lockstep.service.job import JobHandle, members_of, session_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.settings import Settings
+
+log = logging.getLogger("lockstep.live")
+
+
+def seconds_between_batches(jobs: int, cores: int) -> float:
+    """How often each of the live jobs begins a micro-batch.
+
+    A small one takes half a second of a core. So all of them take about half of the cores, and the batch layer has the rest.
+    """
+    return max(1.0, jobs / cores)
+
+
+class Jobs:
+    """The jobs of the views that run, as the control database has them: each view may leave its job at any time."""
+
+    def __init__(self, config: "Settings", stack: ExitStack) -> None:
+        self.config, self.stack = config, stack
+        self.views = chosen(config.views)
+        self.handles: dict[Job, JobHandle] = {}
+        # All views may have left a shared job while no service ran.
+        for job in generations.earlier_jobs(config):
+            if job.name == SHARED:
+                with connect(config, "live", session_of(config, job)) as spark:
+                    for running in spark.streams.active:
+                        log.info("%s: no view runs in this job any more, so it is stopped", job)
+                        running.stop()
+
+    def heartbeats(self) -> QuietPartitions:
+        """The heartbeats for the topics of events that the views read."""
+        contracts = [CONTRACTS[stream] for view in self.views for stream in view.streams]
+        return QuietPartitions(self.config, sorted({c.topic for c in contracts if c.kind == "events"}))
+
+    def supervise(self, spark: "SparkSession") -> None:
+        """Start, stop and restart queries, so that each view runs in the job of its current generation, and nowhere else."""
+        if not self.views:
+            # A project without views: nothing else asks whether the server still answers.
+            spark.sql("SELECT 1").collect()
+            heartbeat.report(self.config)
+        generations.share(self.config, [view for view in self.views if view.may_share])
+        wanted: dict[Job, list[Member]] = {}
+        for member in members_of(self.config, self.views):
+            wanted.setdefault(member[0].job, []).append(member)
+        # A view's next job waits for the end of its last one, so everything stops before anything starts.
+        for job in self.handles.keys() - wanted.keys():
+            self.handles.pop(job).stop()
+        now = time.monotonic()
+        for job, members in wanted.items():
+            if job in self.handles:
+                self.handles[job].run_only(members, now)
+            else:
+                for generation, view in members:
+                    log.info("%s: generation %d runs in %s: %s", view.name, generation.number, job, generation.reason)
+                session = self.stack.enter_context(connect(self.config, "live", session_of(self.config, job)))
+                self.handles[job] = JobHandle(members, session)
+        every = seconds_between_batches(len(self.handles), self.config.cores)
+        for handle in self.handles.values():
+            handle.supervise(self.config, now, every)
+            heartbeat.report(self.config)
