@@ -7,6 +7,7 @@ checkpoint: it reads the newest record of each partition, and writes nothing. Th
 import hashlib
 import json
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,17 +78,32 @@ def verdict(spark: "SparkSession", settings: "Settings", view: "View") -> Verdic
     return Verdict(view.name, generation.number, tuple(differences(spark, settings, generation, view)))
 
 
-def ensure_compatible(spark: "SparkSession", settings: "Settings", view: "View") -> None:
-    """Refuse a query that cannot continue from its checkpoint.
+def ensure_compatible(spark: "SparkSession", settings: "Settings", members: "Sequence[Member]") -> None:
+    """Refuse a job that cannot continue from its checkpoint. However many views it runs, it is tried once.
 
     Raises:
         CheckpointIncompatible: names the differences, and the generation to start.
     """
-    result = verdict(spark, settings, view)
-    if not result.resumes:
+    generation, view = members[0]
+    if Checkpoint(generation.location(settings)).last_batch() is not None:
+        refuse(view, generation, _shape_differences(spark, settings, members))
+
+
+def ensure_columns(spark: "SparkSession", settings: "Settings", generation: "Generation", view: "View") -> None:
+    """Refuse a view whose rows its live table cannot take.
+
+    Raises:
+        CheckpointIncompatible: names the differences, and the generation to start.
+    """
+    refuse(view, generation, _column_differences(spark, settings, view, generation.table))
+
+
+def refuse(view: "View", generation: "Generation", differences: list[str]) -> None:
+    """Raise CheckpointIncompatible if there are differences."""
+    if differences:
         raise CheckpointIncompatible(
-            f"{view.name} has changed, and cannot continue from the checkpoint of generation {result.generation}: "
-            f"{'; '.join(result.differences)}. Its query was not started. Begin generation {result.next_generation}: "
+            f"{view.name} has changed, and cannot continue from the checkpoint of generation {generation.number}: "
+            f"{'; '.join(differences)}. Its query was not started. Begin generation {generation.number + 1}: "
             f"`lockstep checkpoints reset {view.name} --to earliest`."
         )
 
@@ -95,10 +111,14 @@ def ensure_compatible(spark: "SparkSession", settings: "Settings", view: "View")
 def differences(spark: "SparkSession", settings: "Settings", generation: "Generation", view: "View") -> list[str]:
     """Every reason why the view cannot continue from the checkpoint and the rows of a generation, its own or another view's."""
     columns = _column_differences(spark, settings, view, generation.table)
+    return [*columns, *_shape_differences(spark, settings, [(generation, view)])]
+
+
+def _shape_differences(spark: "SparkSession", settings: "Settings", members: "Sequence[Member]") -> list[str]:
     trial = lake.checkpoint(settings, TRIALS, 0).rpartition("/")[0] + f"/{uuid.uuid4().hex}"
     try:
-        _run_one_batch(spark, settings, (generation, view), trial)
-        return [*columns, *compare(read_shape(spark, generation.location(settings)), read_shape(spark, trial))]
+        _run_one_batch(spark, settings, members, trial)
+        return compare(read_shape(spark, members[0][0].location(settings)), read_shape(spark, trial))
     finally:
         filesystem, root = Checkpoint(trial).open()
         filesystem.create_dir(root, recursive=True)
@@ -117,16 +137,16 @@ def _columns(frame: "DataFrame") -> str:
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema.fields)
 
 
-def _run_one_batch(spark: "SparkSession", settings: "Settings", member: "Member", trial: str) -> None:
-    """Run the view in a job like that of the generation, on the newest record of each partition, until a batch is finished."""
-    view = member[1]
-    topics = query.topics_of([member])
+def _run_one_batch(spark: "SparkSession", settings: "Settings", members: "Sequence[Member]", trial: str) -> None:
+    """Run the job on the newest record of each partition, until a batch is finished."""
+    view = members[0][1]
+    topics = query.topics_of(members)
     bounds = offsets_of_topics(settings, topics)
     newest = {t: {p: max(first, last - 1) for p, (first, last) in b.partitions.items()} for t, b in bounds.items()}
     if not any(last > newest[t][p] for t, b in bounds.items() for p, (_, last) in b.partitions.items()):
         raise ActionRefused(f"{', '.join(topics)} hold no record, so {view.name} cannot be tried: produce one first.")
-    query.set_state_partitions(spark, settings, member)
-    writer = query.rows(spark, settings, [member], newest).writeStream.format("noop").outputMode("update")
+    query.set_state_partitions(spark, settings, members[0])
+    writer = query.rows(spark, settings, members, newest).writeStream.format("noop").outputMode("update")
     running = writer.option("checkpointLocation", trial).trigger(processingTime="1 second").start()
     try:
         if not _finishes_a_batch(running, Checkpoint(trial)):
@@ -152,12 +172,13 @@ def _finishes_a_batch(running: "StreamingQuery", trial: Checkpoint) -> bool:
     return trial.last_batch() is not None
 
 
-def fingerprint(settings: "Settings", generation: "Generation", view: "View") -> str:
-    """A digest of all that a view's query follows from: its definition, the code that builds it, and the topics' partitions."""
-    topics = query.topics_of([(generation, view)])
-    partitions = {topic: len(bounds.partitions) for topic, bounds in offsets_of_topics(settings, topics).items()}
-    digest = hashlib.sha256(
-        json.dumps([definition_version(view), view.state_partitions, sorted(partitions.items())]).encode()
-    )
-    digest.update(Path(query.__file__).read_bytes())
-    return digest.hexdigest()[:16]
+def fingerprints(settings: "Settings", members: "Sequence[Member]") -> list[str]:
+    """For each view, a digest of all that its query follows from: its definition, the code, and the topics' partitions."""
+    offsets = offsets_of_topics(settings, query.topics_of(members))
+    partitions = sorted((topic, len(bounds.partitions)) for topic, bounds in offsets.items())
+    code = Path(query.__file__).read_bytes()
+    return [_digest([definition_version(view), view.state_partitions, partitions], code) for _, view in members]
+
+
+def _digest(values: list[object], code: bytes) -> str:
+    return hashlib.sha256(json.dumps(values).encode() + code).hexdigest()[:16]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockstep import lake
-from lockstep.checkpoints.compatible import ensure_compatible, fingerprint
+from lockstep.checkpoints.compatible import ensure_columns, ensure_compatible, fingerprints
 from lockstep.checkpoints.errors import CheckpointIncompatible
 from lockstep.checkpoints.savepoints import copy_to_checkpoint, load_savepoint, savepoint_rows
 from lockstep.checkpoints.verify import ensure_whole
@@ -47,8 +47,8 @@ def prepare_start(spark: "SparkSession", settings: "Settings", members: "Sequenc
     """
     lease.ensure_free(settings, [generation.query for generation, _ in members])
     # A trial of a definition takes seconds. Most starts are of the definitions that ran before, and need none.
-    definitions = [(*member, fingerprint(settings, *member)) for member in members]
-    changed = [(g, view, new) for g, view, new in definitions if generations.last_definition(settings, g) != new]
+    definitions = zip(members, fingerprints(settings, members), strict=True)
+    changed = [(g, view, new) for (g, view), new in definitions if generations.last_definition(settings, g) != new]
     for _, view, _ in changed:
         with _own_problem(view, members):
             ensure(spark, view)
@@ -58,9 +58,12 @@ def prepare_start(spark: "SparkSession", settings: "Settings", members: "Sequenc
     if generation.shared is None and generation.number > 1 and _has_not_started(settings, generation):
         _prepare_first_start(spark, settings, view, generation)
         members = [(replace(generation, starts=_for_all_partitions(settings, generation.starts)), view)]
-    for own, view, definition in changed:
+    for own, view, _ in changed:
         with _own_problem(view, members):
-            ensure_compatible(spark, settings, view)
+            ensure_columns(spark, settings, own, view)
+    if changed:
+        ensure_compatible(spark, settings, members)
+    for own, _, definition in changed:
         generations.record_definition(settings, own, definition)
     return [*members]
 
