@@ -38,6 +38,7 @@ class Jobs:
         self.config, self.stack = config, stack
         self.views = chosen(config.views)
         self.handles: dict[Job, JobHandle] = {}
+        generations.share(config, [view for view in self.views if view.may_share])
         # All views may have left a shared job while no service ran.
         for job in generations.earlier_jobs(config):
             if job.name == SHARED:
@@ -57,7 +58,6 @@ class Jobs:
             # A project without views: nothing else asks whether the server still answers.
             spark.sql("SELECT 1").collect()
             heartbeat.report(self.config)
-        generations.share(self.config, [view for view in self.views if view.may_share])
         wanted: dict[Job, list[Member]] = {}
         for member in members_of(self.config, self.views):
             wanted.setdefault(member[0].job, []).append(member)

@@ -38,7 +38,7 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
         heartbeat.report(config)
         jobs = Jobs(config, stack)
         if config.heartbeat_seconds:
-            stack.enter_context(_beside(jobs.heartbeats().run, stopping))
+            stack.enter_context(beside(jobs.heartbeats().run, stopping))
         # A count takes about a second, so only one job is counted at each publication.
         turns = itertools.count()
         publish_at = time.monotonic() + publish_seconds
@@ -63,7 +63,7 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
 
 
 @contextmanager
-def _beside(work: Callable[[threading.Event], None], stopping: threading.Event) -> Iterator[None]:
+def beside(work: Callable[[threading.Event], None], stopping: threading.Event) -> Iterator[None]:
     """Do the work in a thread until the block ends; it ends after ``stopping`` is set."""
     thread = threading.Thread(target=work, args=(stopping,), daemon=True)
     thread.start()

@@ -1,14 +1,12 @@
 """The live service switches generations, refuses only the broken query, and publishes the progress of all queries."""
 
-import threading
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+from tests.integration.checkpoints.serving import serving
 
-from lockstep import service
 from lockstep.checkpoints import journal, resets
 from lockstep.checkpoints.verify import verify
 from lockstep.definition.registry import VIEWS
@@ -22,20 +20,6 @@ def beside(view):
     VIEWS[other.name] = other
     yield other
     del VIEWS[other.name]
-
-
-@contextmanager
-def serving(settings, *views):
-    """The service, for these views alone."""
-    stopping = threading.Event()
-    config = settings.model_copy(update={"views": ",".join(view.name for view in views)})
-    thread = threading.Thread(target=service.run, args=(config, stopping, 1.0))
-    thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        thread.join()
 
 
 eventually = retry(

@@ -1,9 +1,7 @@
 """Keyed views share a job, and each can be reset, saved, restored, forked and broken as if it had one of its own."""
 
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.errors import AnalysisException, StreamingQueryException
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+from tests.integration.checkpoints.serving import serving
 
 from lockstep import lake, service
 from lockstep.catalog import connect
@@ -81,20 +80,6 @@ class Visits:
 @pytest.fixture
 def visit(shop):
     return Visits(shop)
-
-
-@contextmanager
-def serving(settings, *views):
-    """The service, for these views alone."""
-    stopping = threading.Event()
-    config = settings.model_copy(update={"views": ",".join(view.name for view in views)})
-    thread = threading.Thread(target=service.run, args=(config, stopping, 1.0))
-    thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        thread.join()
 
 
 eventually = retry(

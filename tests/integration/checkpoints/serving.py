@@ -1,0 +1,18 @@
+"""The live service in a thread of the test."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lockstep import service
+from lockstep.definition import View
+from lockstep.service.loop import beside
+from lockstep.settings import Settings
+
+
+@contextmanager
+def serving(settings: Settings, *views: View) -> Iterator[None]:
+    """The service, for these views alone."""
+    config = settings.model_copy(update={"views": ",".join(view.name for view in views)})
+    with beside(lambda stopping: service.run(config, stopping, 1.0), threading.Event()):
+        yield
