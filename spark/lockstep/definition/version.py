@@ -3,7 +3,8 @@
 import hashlib
 import inspect
 from dataclasses import fields
-from functools import cache
+from enum import Enum
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
 
 _PLATFORM = Path(__file__).resolve().parents[1]
 # Beside the view's own module, these decide the values of its rows, in both layers.
-_MACHINERY = ("definition/*.py", "refine/parse.py", "refine/tokens.py", "batch/compute.py", "live/machine.py")
+_MACHINERY = (
+    "definition/*.py",
+    "refine/parse.py",
+    "refine/tokens.py",
+    "batch/compute.py",
+    "live/machine.py",
+    "live/timing_wheel.py",
+)
 _WITHOUT_EFFECT = ("name", "state_partitions")
 
 
@@ -39,8 +47,24 @@ def _machinery() -> bytes:
 
 
 def _of_value(value: Any) -> bytes:
-    if not inspect.isfunction(value):
-        return repr(value).encode()
-    code, file = value.__code__, Path(value.__code__.co_filename)
-    source = file.read_bytes() if file.is_file() else code.co_code
-    return f"{value.__qualname__}:{code.co_firstlineno}".encode() + source
+    """The same bytes in every process: the ``repr`` of a function or a plain object has its address, so it is not used."""
+    if isinstance(value, (set, frozenset)):
+        return _of_value(sorted(value, key=repr))
+    if isinstance(value, (tuple, list)):
+        return b"(" + b",".join(map(_of_value, value)) + b")"
+    if isinstance(value, dict):
+        return _of_value([*value.items()])
+    if inspect.ismethod(value):
+        return _of_value((value.__func__, value.__self__))
+    if isinstance(value, partial):
+        return _of_value((value.func, value.args, value.keywords))
+    if inspect.isfunction(value):
+        code = value.__code__
+        return f"{value.__qualname__}:{code.co_firstlineno}".encode() + _source(code.co_filename, code.co_code)
+    if hasattr(value, "__dict__") and not isinstance(value, (type, Enum)):
+        return type(value).__qualname__.encode() + _of_value(vars(value))
+    return repr(value).encode()
+
+
+def _source(file: str, otherwise: bytes) -> bytes:
+    return Path(file).read_bytes() if Path(file).is_file() else otherwise

@@ -1,5 +1,8 @@
 """Whatever decides a view's rows decides its version."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import timedelta
 
@@ -24,3 +27,16 @@ def test_another_contract_makes_another_definition(monkeypatch):
     before = definition_version(view)
     monkeypatch.setitem(CONTRACTS, "page_views", replace(CONTRACTS["page_views"], required=()))
     assert definition_version(view) != before
+
+
+def test_another_process_finds_the_same_versions():
+    found = "from lockstep.definition.registry import VIEWS; from lockstep.definition.version import definition_version as v"
+    show = f"{found}; import json; print(json.dumps({{name: v(view) for name, view in VIEWS.items()}}))"
+    printed = subprocess.run([sys.executable, "-c", show], check=True, capture_output=True, text=True).stdout
+    assert json.loads(printed) == {name: definition_version(view) for name, view in VIEWS.items()}
+
+
+def test_what_the_object_of_a_method_has_decides_the_version():
+    view = VIEWS["ad_click_through"]
+    longer = replace(view.process.__self__, within=timedelta(hours=9))
+    assert definition_version(replace(view, process=longer.process)) != definition_version(view)
