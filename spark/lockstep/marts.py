@@ -22,6 +22,7 @@ from lockstep import ledger
 from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
 from lockstep.resources import resource
+from lockstep.session import remote
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     variables = {
-        "SPARK_REMOTE": settings.spark_remote,
+        "SPARK_REMOTE": remote(settings, "dbt"),
         "LOCKSTEP_LAKE": settings.lake,
         "LOCKSTEP_DBT": str(_PLATFORM),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",

@@ -1,68 +1,108 @@
 """Compute a view from silver, for an interval of time. Pure."""
 
+from collections import defaultdict
 from datetime import datetime
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
+from lockstep.batch.saved_machines import SCHEMA
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
 from lockstep.definition.events import event, events, micros
-from lockstep.definition.keyed import advance, final, in_log_order
+from lockstep.definition.keyed import Event, advance, final, in_log_order
+from lockstep.definition.machine import Machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from lockstep.definition.keyed import Row
 
-def result(
-    view: View, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime, only: "DataFrame | None" = None
-) -> "DataFrame":
+
+def result(view: View, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
     """The view's rows for the windows that start, or the instants that lie, in ``[low, high)`` (UTC).
 
     Args:
         silver: the log of each of the view's streams.
-        only: of a keyed view, the machines (``_key``) to compute; None: all.
     """
-    return _rows(view, silver, low, high, only).where(view.interval(low, high))
+    return _rows(view, silver, low, high).where(view.interval(low, high))
 
 
 @singledispatch
-def _rows(
-    view: View, _silver: "Mapping[str, DataFrame]", _low: datetime, _high: datetime, _only: "DataFrame | None"
-) -> "DataFrame":
+def _rows(view: View, _silver: "Mapping[str, DataFrame]", _low: datetime, _high: datetime) -> "DataFrame":
     raise TypeError(f"{view.name} is a {type(view).__name__}, which no layer can run")
 
 
 @_rows.register(Windowed)
-def _windowed(
-    view: Windowed,
-    silver: "Mapping[str, DataFrame]",
-    low: datetime,
-    high: datetime,
-    only: "DataFrame | None",  # noqa: ARG001
-) -> "DataFrame":
+def _windowed(view: Windowed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
     time = F.col(view.event_time)
     rows = silver[view.input].where(view.on_time).where((time >= F.lit(low)) & (time < F.lit(high + view.size)))
     return view.transform(rows)
 
 
 @_rows.register(Keyed)
-def _keyed(
-    view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime, only: "DataFrame | None"
-) -> "DataFrame":
-    is_change = F.col("_position").isNotNull()
-    rows = events({view.name: view}, silver).where(is_change | (F.col("_time") < micros(high)))
-    if only is not None:
-        rows = rows.join(only, "_key", "left_semi")
-    if view.lookback is not None:
-        rows = rows.where(is_change | (F.col("_time") >= micros(low - view.lookback)))
+def _keyed(view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
+    rows = _history(view, silver, low, high)
     spark = rows.sparkSession
     columns = spark.createDataFrame([], ddl(view.output_columns)).schema
     return rows.groupBy("_key").applyInArrow(_machine(view, high, columns), columns)
+
+
+def _history(view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
+    """The events and changes on which the rows of the interval depend."""
+    rows = events({view.name: view}, silver)
+    time, is_change = F.col("_time"), F.col("_position").isNotNull()
+    rows = rows.where(is_change | (time < micros(high)))
+    return rows if view.lookback is None else rows.where(is_change | (time >= micros(low - view.lookback)))
+
+
+def _in_order(events_of_key: "Iterable[Event]") -> list[Event]:
+    """The changes of tables, and after them the events."""
+    found = [*events_of_key]
+    return [*in_log_order(found), *sorted(e for e in found if not e.is_change)]
+
+
+def machines(view: Keyed, silver: "Mapping[str, DataFrame]", until: datetime) -> "DataFrame":
+    """The machines of a view when all events before an instant (UTC) are processed: the columns of ``saved_machines.SCHEMA``."""
+
+    def run(rows: "pa.Table") -> "pa.Table":
+        return go_on(view, SCHEMA.empty_table(), rows.to_pylist(), until)[1]
+
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return _history(view, silver, until, until).groupBy("_key").applyInArrow(run, from_arrow_schema(SCHEMA))
+
+
+def go_on(
+    view: Keyed, saved: "pa.Table", rows: "Iterable[Mapping[str, Any]]", until: datetime
+) -> "tuple[list[Row], pa.Table]":
+    """Give new events to machines, and call their timers before an instant (UTC).
+
+    Args:
+        saved: the machines before.
+        rows: as :func:`~lockstep.definition.events.events` gives them; events that happened before ``until``.
+
+    Returns:
+        The new rows, and the machines after.
+    """
+    of_key: dict[str, list[Event]] = defaultdict(list)
+    for row in rows:
+        of_key[row["_key"]].append(event(row))
+    kept = {row["_key"]: row for row in saved.to_pylist()}
+    called = {key for key, row in kept.items() if row["_timer"] is not None and row["_timer"] < micros(until)}
+    out: list[Row] = []
+    for key in sorted(of_key.keys() | called):
+        before = kept.pop(key, None)
+        machine = Machine.load(before["_machine"] if before else None)
+        out += machine.run(view, _in_order(of_key[key]), until)
+        if not machine.is_over(view):
+            timer = machine.next_timer(view)
+            kept[key] = {"_key": key, "_timer": timer and micros(timer), "_machine": machine.dump()}
+    return out, pa.Table.from_pylist([*kept.values()], schema=SCHEMA)
 
 
 def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table], pa.Table]":
@@ -71,11 +111,7 @@ def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table]
     schema = to_arrow_schema(columns)
 
     def run(rows: "pa.Table") -> "pa.Table":
-        import pyarrow as pa
-
-        of_key = [event(row) for row in rows.to_pylist()]
-        in_order = [*in_log_order(of_key), *sorted(e for e in of_key if not e.is_change)]
-        _, out = advance(view, None, in_order, until)
+        _, out = advance(view, None, _in_order(map(event, rows.to_pylist())), until)
         return pa.Table.from_pylist(final(view, out), schema=schema)
 
     return run

@@ -6,12 +6,13 @@ keyed view, gold has the rows of the instants before ``until``: the time that ev
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
-from lockstep.batch import late
+from lockstep.batch import going_on, late
 from lockstep.batch.compute import result
 from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
@@ -27,6 +28,7 @@ from lockstep.version import code_version
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lockstep.definition import Keyed
     from lockstep.settings import Settings
 
 _NO_LIMIT = 1 << 62
@@ -78,9 +80,13 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
             until=until.isoformat() if until else None,
             **written_as(view, span),
         )
-        # An upserted view is computed as a whole, however few rows are new.
-        few = not view.upserts and lake.is_small(sum(size(intake.ranges) for intake in taken))
-        _replace(silver, settings, view, span, record, few)
+        few = lake.is_small(sum(size(intake.ranges) for intake in taken))
+        if view.keeps_until and few and until:
+            going_on.roll_up(
+                settings, cast("Keyed", view), newest, {t.stream: t.ranges for t in taken}, silver, until, record
+            )
+        else:
+            _replace(silver, settings, view, span, record, few)
         return ledger.latest(settings, table)
 
 
@@ -102,7 +108,8 @@ def rebuild(
         position = ledger.unchanged_position(newest)
         span = bounded(view, newest, start, end)
         written = written_as(view, span)
-        record = ledger.record("rollup", newest, run_id, position, mixed=True, counts={}, until=newest.until, **written)
+        until = newest.until.isoformat() if newest.until else None
+        record = ledger.record("rollup", newest, run_id, position, mixed=True, counts={}, until=until, **written)
         _replace(silver, settings, view, span, record)
         return ledger.latest(settings, table)
 
@@ -115,8 +122,7 @@ def covered(spark: "SparkSession", settings: "Settings", stream: str, newest: le
 
 def bounded(view: View, newest: ledger.Entry, start: datetime, end: datetime) -> Interval:
     """The interval up to where gold is final: a keyed view has no rows after its ``until``."""
-    until = datetime.fromisoformat(newest.until) if newest.until else BEGINNING
-    return view.bounded(start.astimezone(UTC), end.astimezone(UTC), until)
+    return view.bounded(start.astimezone(UTC), end.astimezone(UTC), newest.until or BEGINNING)
 
 
 def _take(settings: "Settings", view: View, newest: ledger.Entry | None) -> list[Intake] | None:
@@ -137,7 +143,7 @@ def _until(settings: "Settings", view: View, taken: list[Intake], newest: ledger
     """The instant before which a keyed view is final at the new position. It never moves back."""
     if not view.keeps_until:
         return None
-    before = datetime.fromisoformat(newest.until) if newest and newest.until else BEGINNING
+    before = (newest and newest.until) or BEGINNING
     events = [intake for intake in taken if CONTRACTS[intake.stream].kind == "events"]
     bronze = [ledger.entries(settings, Tables.of(CONTRACTS[intake.stream]).bronze) for intake in events]
     passed = [reached(entries, ends(intake.ranges)) for entries, intake in zip(bronze, events, strict=True)]
@@ -148,7 +154,7 @@ def _until(settings: "Settings", view: View, taken: list[Intake], newest: ledger
 def _touched(view: View, new: dict[str, Any], newest: ledger.Entry | None, until: datetime | None) -> Interval | None:
     if not view.keeps_until:
         return view.touched_by(new["first"], new["last"]) if new["first"] else None
-    low = datetime.fromisoformat(newest.until) if newest and newest.until else BEGINNING
+    low = (newest and newest.until) or BEGINNING
     until = until or BEGINNING
     return (low, until) if low < until or view.upserts else None
 
@@ -156,22 +162,26 @@ def _touched(view: View, new: dict[str, Any], newest: ledger.Entry | None, until
 def summary(view: View, rows: "dict[str, DataFrame]") -> dict[str, Any]:
     """How many of the new rows count, and the first and last instant of those that do."""
     late = "side_output" if view.policy == "side_output" else "ignored"
-    counts = {"counted": 0, "ignored": 0, "side_output": 0}
-    first, last = None, None
+    by_stream = []
     for stream, time in view.times.items():
         counted = F.expr(view.counts(time) if time else "true")
         instant = F.when(counted, F.expr(time or "_arrival"))
-        summed = rows[stream].agg(
-            F.count_if(counted).alias("counted"),
-            F.count_if(~counted).alias("late"),
-            F.min(instant).alias("first"),
-            F.max(instant).alias("last"),
+        by_stream.append(
+            rows[stream].agg(
+                F.count_if(counted).alias("counted"),
+                F.count_if(~counted).alias("late"),
+                F.min(instant).alias("first"),
+                F.max(instant).alias("last"),
+            )
         )
-        row = summed.collect()[0]
-        counts["counted"] += row["counted"]
-        counts[late] += row["late"]
-        first, last = row["first"], row["last"]
-    return {"counts": counts, "first": first, "last": last}
+    found = reduce(lambda left, right: left.unionAll(right), by_stream).collect()
+    counts = {"counted": 0, "ignored": 0, "side_output": 0}
+    counts |= {"counted": sum(row["counted"] for row in found), late: sum(row["late"] for row in found)}
+    return {
+        "counts": counts,
+        "first": min((row["first"] for row in found if row["first"]), default=None),
+        "last": max((row["last"] for row in found if row["last"]), default=None),
+    }
 
 
 def written_as(view: View, span: Interval | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ commit of the writer, and the ranges of a commit start where those of the commit
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +44,10 @@ class Entry:
             the partition had no more records.
         code_since: since this entry, no other code version has written the table; 1: none ever has.
         signed: where somebody has accepted a gap, who (``by``) and the ``reason``. The ranges are the gap, and have no rows.
-        until: for a keyed view's gold, the instant (ISO, UTC) before which its rows are final.
+        until: for a keyed view's gold, the instant (UTC) before which its rows are final.
+        definition: of a view's gold, the version of the definition that wrote it.
+        sources: by table, the version that it was computed from.
+        machines: of a keyed view's gold, the file with its machines at this entry.
     """
 
     table: str
@@ -60,7 +63,10 @@ class Entry:
     committed_at: int
     code_since: int = 1
     signed: Mapping[str, str] | None = None
-    until: str | None = None
+    until: datetime | None = None
+    definition: str | None = None
+    sources: Mapping[str, int] = field(default_factory=dict)
+    machines: str | None = None
 
 
 def entry(commit: Commit) -> Entry:
@@ -84,7 +90,10 @@ def entry(commit: Commit) -> Entry:
         committed_at=commit.timestamp,
         code_since=record["code_since"],
         signed=record.get("signed"),
-        until=record.get("until"),
+        until=datetime.fromisoformat(record["until"]) if record.get("until") else None,
+        definition=record.get("definition"),
+        sources=record.get("sources", {}),
+        machines=record.get("machines"),
     )
 
 
@@ -164,8 +173,20 @@ def add(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
 
 def untouched(settings: "Settings", newest: Entry) -> bool:
     """Whether no other writer has changed the table's rows since its newest entry; housekeeping does not count."""
-    since = itertools.takewhile(lambda c: c.version > newest.version, lake.commits(settings, newest.table))
-    return all(commit.operation in HOUSEKEEPING for commit in since)
+    return all(commit.operation in HOUSEKEEPING for commit in _since(settings, newest.table, newest.version))
+
+
+def only_grew(settings: "Settings", table: str, version: int) -> bool:
+    """Whether a table's writer has only taken further offsets since a version, and nobody has changed other rows."""
+    return all(
+        commit.operation in HOUSEKEEPING or ("ranges" in commit.record and "replay" not in commit.record)
+        for commit in _since(settings, table, version)
+    )
+
+
+def _since(settings: "Settings", table: str, version: int) -> Iterator[Commit]:
+    """The commits after a version, newest first."""
+    return itertools.takewhile(lambda commit: commit.version > version, lake.commits(settings, table))
 
 
 def by_this_code(settings: "Settings", newest: Entry) -> bool:

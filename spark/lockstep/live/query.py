@@ -21,7 +21,7 @@ from lockstep.live.sink import Member, Sink
 from lockstep.refine.parse import GOOD, parse
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from lockstep.settings import Settings
@@ -30,6 +30,7 @@ Starts = Mapping[str, Mapping[int, int]]
 # How far the timestamps of one partition may run backwards when several producers write to it: their clocks differ, and each
 # producer collects a batch before it sends. A live row waits for this long, so it is short.
 DISORDER = "2 seconds"
+_PARTITION = "_state_partition"
 
 
 def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], every: float = 1.0) -> "StreamingQuery":
@@ -123,10 +124,22 @@ def _keyed(
     views = {generation.key_label: cast("Keyed", view) for generation, view in members}
     streams = streams_of(members)
     inputs = events(views, {stream: _with_log_time(spark, config, stream, starts) for stream in streams})
+    keyed = inputs.withColumn(_PARTITION, _state_partition(spark)).groupBy(_PARTITION)
     timed = any(CONTRACTS[stream].kind != "changes" for stream in streams)
-    return inputs.groupBy(*KEY).transformWithState(
+    return keyed.transformWithState(
         Machines(views), ddl(OUTPUT), outputMode="Update", timeMode="EventTime" if timed else "None"
     )
+
+
+def _state_partition(spark: "SparkSession") -> "Column":
+    """The key of a machine's state partition: one key for each partition, such that Spark's own hash spreads them evenly."""
+    number = int(str(spark.conf.get(STATE_PARTITIONS)))
+    partition = F.pmod(F.hash("id"), F.lit(number))
+    # So many numbers that each partition surely has one of them.
+    found = spark.range(100 * number).groupBy(partition.alias("partition")).agg(F.min("id").alias("key"))
+    keys = [row["key"] for row in found.orderBy("partition").collect()]
+    keys_by_partition = F.array(*(F.lit(key).cast("bigint") for key in keys))
+    return F.get(keys_by_partition, F.pmod(F.hash(*KEY), F.lit(number)))
 
 
 def _window_input(spark: "SparkSession", config: "Settings", view: Windowed, starts: Starts) -> "DataFrame":

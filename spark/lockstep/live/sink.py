@@ -6,7 +6,7 @@ micro-batches.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lockstep import settings
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View, states
+from lockstep.definition.machine import as_table
 from lockstep.definition.version import definition_version
 from lockstep.definition.view import Output
 from lockstep.lake import Txn
@@ -145,13 +146,3 @@ class ViewSink:
             "watermark": batch.watermark,
             "definition": self.definition,
         }
-
-
-def as_table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Rows as :mod:`~lockstep.definition.states` gives them, in the columns of a schema; missing values are null. Pure."""
-    floating = [field.name for field in schema if pa.types.is_floating(field.type)]
-    # JSON does not tell numbers with a fraction from decimals.
-    exact = (
-        row | {name: float(row[name]) for name in floating if row.get(name) is not None} for row in map(dict, rows)
-    )
-    return pa.Table.from_pylist([*exact], schema=schema)

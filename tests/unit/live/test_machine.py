@@ -6,8 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from lockstep.definition import states
-from lockstep.live.machine import failure, found_failure
-from lockstep.live.sink import as_table
+from lockstep.definition.machine import as_table, failure, found_failure
 
 SCHEMA = pa.schema(
     [

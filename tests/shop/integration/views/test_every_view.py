@@ -61,9 +61,9 @@ def test_reconciliation_finds_every_view_equal(spark, scenario, live):
 def test_the_state_of_a_keyed_view_can_be_counted_and_inspected(spark, scenario, live, name):
     view = scenario.views[name]
     stores = {store.variable: store for store in inspection.state_stores(spark, scenario.settings, view)}
-    assert stores.keys() == {"machine", "timers"}
+    assert stores.keys() == {"machines", "waiting"}
     alerted = {f"{row['sensor_id']}/{row['metric']}" for row in spark.table(gold_of(view)).collect()}
-    assert stores["machine"].rows >= len(alerted)
+    assert stores["machines"].rows >= len(alerted)
     key = min(alerted)
-    entries = inspection.read_state(spark, scenario.settings, view, stores["machine"].operator, key, 10)
-    assert [key in str(row["key"]) for row in entries if row["store"] == "machine"] == [True]
+    entries = inspection.read_state(spark, scenario.settings, view, stores["machines"].operator, key, 10)
+    assert [key in str(row["key"]) for row in entries if row["store"] == "machines"] == [True]

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from tests.shop.oracles.record import Record
-from tests.shop.unit.views.feed import bag, batch, live, route
+from tests.shop.unit.views.feed import bag, batch, in_steps, live, route
 from tests.support.records import START, at
 
 from lockstep.contracts import CONTRACTS
@@ -55,4 +56,5 @@ def rows_of(view: Keyed, key: Key, events: Iterable[Event], cuts: Iterable[float
     routed = route(view, keys, records_of(events, *CONTRACTS))
     rows = live(view, routed, END, cuts)
     assert bag(rows, without="") == bag(batch(view, routed, END), without="")
+    assert bag(rows, without="") == bag(in_steps(view, routed, END, Random(1)), without="")
     return rows

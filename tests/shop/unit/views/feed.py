@@ -14,10 +14,13 @@ from typing import Any
 
 from tests.shop.oracles.record import Record
 from tests.support.records import START, at
+from tests.support.state_store import StateStore
 
+from lockstep.batch.compute import go_on
+from lockstep.batch.saved_machines import SCHEMA
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Input, Keyed, states
-from lockstep.definition.events import event
+from lockstep.definition.events import event, time_of
 from lockstep.definition.keyed import advance, final, in_log_order
 from lockstep.live.machine import Machines
 
@@ -137,6 +140,28 @@ def live(
     return result
 
 
+def in_steps(view: Keyed, by_key: Mapping[str, list[Routed]], until: datetime, dice: Random) -> list[dict[str, Any]]:
+    """The rows of the batch layer when its machines go on from one roll-up to the next, of which four are at random moments."""
+    changes: dict[Any, list[Routed]] = defaultdict(list)
+    events = [row | {"_key": key} for key, rows in by_key.items() for row in rows if not row["_position"]]
+    for key, rows in by_key.items():
+        for row in {(r["_stream"], r["_id"], r["_position"]): r for r in rows if r["_position"]}.values():
+            changes[key, row["_stream"], row["_id"]].append(row | {"_key": key})
+    # Silver has each event once.
+    events = [*{(row["_key"], row["_stream"], row["_id"]): row for row in events}.values()]
+    times = [time_of(row) for row in events] or [START]
+    span = max(times) - min(times) + timedelta(seconds=30)
+    cuts = sorted(min(times) + span * dice.random() for _ in range(4))
+    saved, emitted, low = SCHEMA.empty_table(), [], datetime.min.replace(tzinfo=UTC)
+    for high in [*cuts, until]:
+        new = [*_some(changes, dice if high < until else None), *(e for e in events if low <= time_of(e) < high)]
+        rows, saved = go_on(view, saved, new, high)
+        emitted += rows
+        low = high
+    kept = final(view, emitted)
+    return [{"at": row["at"]} | {name: row.get(name) for name in view.columns} for row in kept]
+
+
 def shuffled(view: Keyed, by_key: Mapping[str, list[Routed]], until: datetime, dice: Random) -> list[dict[str, Any]]:
     """The rows of the live layer, with changes that come in a random order and micro-batches that end at random."""
     arrivals = [(row["_arrival"] - START).total_seconds() for rows in by_key.values() for row in rows] or [0.0]
@@ -154,27 +179,24 @@ def _some(queues: Mapping[Any, list[Routed]], dice: Random | None) -> list[Route
 
 
 class LiveMachine:
-    """The live layer's ``Machines`` of one key, with its state store, its timers and its watermark in memory."""
+    """The live layer's ``Machines`` with one key, with its state store, its timers and its watermark in memory."""
 
     def __init__(self, view: Keyed) -> None:
-        self._view = view
-        self._timers: set[int] = set()
-        self._watermark = 0
-        self._key, self._machine = (view.name, "key"), Machines({view.name: view})
-        self._machine.init(self)  # type: ignore[arg-type]
+        self._view, self._machine, self._store = view, Machines({view.name: view}), StateStore()
+        self._machine.init(self._store)  # type: ignore[arg-type]
 
     def deliver(self, *rows: Routed) -> list[dict[str, Any]]:
         """The rows that the machine emits when these arrive in one micro-batch."""
-        return self._plain(self._machine.handleInputRows(self._key, iter(rows), self)) if rows else []  # type: ignore[arg-type]
+        routed = iter([{"_view": self._view.name, "_key": "key", **row} for row in rows])
+        return self._plain(self._machine.handleInputRows(None, routed, self._store)) if rows else []  # type: ignore[arg-type]
 
     def pass_to(self, instant: datetime) -> list[dict[str, Any]]:
         """The rows that the machine emits when the watermark passes to the instant."""
-        self._watermark = round(instant.timestamp() * 1000)
+        self._store.watermark = round(instant.timestamp() * 1000)
         emitted = []
-        while expired := {timer for timer in self._timers if timer < self._watermark}:
-            self._timers -= expired
-            for _ in expired:
-                emitted += self._plain(self._machine.handleExpiredTimer(self._key, self, None))  # type: ignore[arg-type]
+        for timer in sorted(timer for timer in self._store.timers if timer < self._store.watermark):
+            emitted += self._plain(self._machine.handleExpiredTimer(None, self._store, None))  # type: ignore[arg-type]
+            self._store.deleteTimer(timer)
         return emitted
 
     def _plain(self, rows: Iterable[Any]) -> list[dict[str, Any]]:
@@ -185,34 +207,6 @@ class LiveMachine:
     def _value(self, name: str, row: Mapping[str, Any]) -> Any:
         value = row.get(name)
         return float(value) if value is not None and self._view.output_columns[name] == "DOUBLE" else value
-
-    def getValueState(self, _name: str, _schema: str) -> "_Value":
-        """As of ``StatefulProcessorHandle``."""
-        return _Value()
-
-    def registerTimer(self, milliseconds: int) -> None:
-        """As of ``StatefulProcessorHandle``."""
-        self._timers.add(milliseconds)
-
-    def getCurrentWatermarkInMs(self) -> int:
-        """As of ``TimerValues``."""
-        return self._watermark
-
-
-class _Value:
-    """As Spark's ``ValueState``."""
-
-    def __init__(self) -> None:
-        self._value: tuple[str] | None = None
-
-    def get(self) -> tuple[str] | None:
-        return self._value
-
-    def update(self, value: tuple[str]) -> None:
-        self._value = value
-
-    def clear(self) -> None:
-        self._value = None
 
 
 def bag(rows: Iterable[Mapping[str, Any]], without: str = "at") -> Counter[str]:

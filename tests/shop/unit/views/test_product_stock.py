@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import low_stock_alerts, product_stock
-from tests.shop.unit.views.feed import LiveMachine, bag, batch, route, shuffled
+from tests.shop.unit.views.feed import LiveMachine, bag, batch, in_steps, route, shuffled
 from tests.support.records import at, change_record, table_records
 
 from shop.views.low_stock_alerts import VIEW as ALERTS
@@ -49,6 +49,7 @@ def test_however_changes_interleave_the_rows_are_the_oracles(counts, lines, dice
         expected = bag(oracle.rows(records))
         assert bag(batch(view, routed, END)) == expected
         assert bag(shuffled(view, routed, END, dice)) == expected
+        assert bag(in_steps(view, routed, END, dice)) == expected
 
 
 def rows(view, *records):

@@ -1,0 +1,54 @@
+"""The machines of a keyed view between two roll-ups, so that the next one goes on from them and reads no history.
+
+They are in a file that the newest entry of gold's ledger names. If it names none, or one that does not fit any more, the machines
+are computed from silver again. So a file may be lost at any time, and one that none of the last entries names is removed by the
+next roll-up.
+"""
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from lockstep.definition import View
+    from lockstep.settings import Settings
+
+# ``_timer`` (microseconds, UTC): when the machine wants to act although no event comes. ``_machine``: see
+# :class:`~lockstep.definition.machine.Machine`.
+SCHEMA = pa.schema([("_key", pa.string()), ("_timer", pa.int64()), ("_machine", pa.string())])
+
+
+class SavedMachines:
+    """The files of a view, in ``<lake>/_machines/<view>``. The lease of its gold table must be held."""
+
+    def __init__(self, settings: "Settings", view: "View") -> None:
+        self._filesystem, self._root = fs.FileSystem.from_uri(f"{settings.lake.rstrip('/')}/_machines/{view.name}")
+
+    def load(self, name: str) -> pa.Table | None:
+        """The machines of a file; None: it is lost."""
+        try:
+            return pq.read_table(f"{self._root}/{name}.parquet", filesystem=self._filesystem, schema=SCHEMA)
+        except FileNotFoundError:
+            return None
+
+    def save(self, machines: pa.Table) -> str:
+        """Write the machines to a new file; its name."""
+        name = uuid.uuid4().hex
+        self._filesystem.create_dir(self._root, recursive=True)
+        pq.write_table(machines, f"{self._root}/{name}.parquet", filesystem=self._filesystem, compression="zstd")
+        return name
+
+    def names(self) -> list[str]:
+        """The files that there are."""
+        files = self._filesystem.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        return [found.base_name.removesuffix(".parquet") for found in files]
+
+    def remove_all_but(self, names: "Collection[str | None]") -> None:
+        """Remove the other files."""
+        for other in {*self.names()} - {*names}:
+            self._filesystem.delete_file(f"{self._root}/{other}.parquet")

@@ -1,0 +1,105 @@
+"""The machine of one key: what it remembers, and how it goes on. Pure, and the same in both layers."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from lockstep.definition import states
+from lockstep.definition.keyed import Event, Keyed, advance
+from lockstep.errors import LockstepError
+
+
+class MachineFailed(LockstepError):
+    """The code of a view raised an error."""
+
+
+@dataclass
+class Machine:
+    """What is kept of a machine, as JSON.
+
+    Args:
+        state: the view's.
+        revision: of its last row.
+        seen: the position of the newest change of each row of a table, by stream and id.
+        due: in the live layer, when the earliest of its timers that wait is due (milliseconds, UTC).
+    """
+
+    state: Any = None
+    revision: int = 0
+    seen: dict[str, dict[str, str]] = field(default_factory=dict)
+    due: int | None = None
+
+    @staticmethod
+    def load(text: str | None) -> "Machine":
+        """The machine of a text, or a new one."""
+        return Machine(**states.loads(text)) if text else Machine()
+
+    def dump(self) -> str:
+        """Its text."""
+        return states.dumps(vars(self))
+
+    def run(self, view: Keyed, events: list[Event], until: datetime | None) -> list[dict[str, Any]]:
+        """Process the events, and the timers before ``until``; the new rows.
+
+        Raises:
+            MachineFailed: the view's code failed.
+        """
+        with _failing(view):
+            self.state, rows = advance(view, self.state, _newer(self.seen, events), until)
+        self.revision += len(rows)
+        return rows
+
+    def next_timer(self, view: Keyed) -> datetime | None:
+        """When the view wants to act although no event comes."""
+        with _failing(view):
+            return view.timer(self.state) if self.state is not None else None
+
+    def is_over(self, view: Keyed) -> bool:
+        """Whether nothing of it has to be kept. The rows of a view that upserts are numbered for ever."""
+        return self.state is None and not self.seen and not view.upserts
+
+
+@contextmanager
+def _failing(view: Keyed) -> Iterator[None]:
+    """Say of which view the code is that failed."""
+    try:
+        yield
+    except Exception as error:
+        raise MachineFailed(failure(view.name, error)) from error
+
+
+def failure(view: str, error: Exception) -> str:
+    """The message of a view that failed. :func:`found_failure` finds it in Spark's report of it."""
+    return f"the machine of view {view} failed: {type(error).__name__}: {error}"
+
+
+def found_failure(report: str) -> tuple[str, str] | None:
+    """The view whose code failed, and its message, in the text of a query's error; None if it was something else."""
+    match = re.search(r"the machine of view (\w+) failed: [^\n]*", report)
+    return (match[1], match[0]) if match else None
+
+
+def _newer(seen: dict[str, dict[str, str]], events: list[Event]) -> Iterator[Event]:
+    """Leave out changes that are not newer than the newest ``seen`` change of their row, and write the others into ``seen``."""
+    for one in events:
+        if one.position is not None:
+            newest = seen.setdefault(one.stream, {})
+            if one.position <= newest.get(one.id, ""):
+                continue
+            newest[one.id] = one.position
+        yield one
+
+
+def as_table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Rows of machines, also such as came out of a text, in the columns of a schema; missing values are null. Pure."""
+    floating = [field.name for field in schema if pa.types.is_floating(field.type)]
+    # JSON does not tell numbers with a fraction from decimals.
+    exact = (
+        row | {name: float(row[name]) for name in floating if row.get(name) is not None} for row in map(dict, rows)
+    )
+    return pa.Table.from_pylist([*exact], schema=schema)
