@@ -33,7 +33,7 @@ def batch_final(settings: "Settings", view: View) -> datetime | None:
 def final_at(settings: "Settings", view: View, entry: ledger.Entry) -> datetime | None:
     """The instant (UTC) before which gold was final at an entry of its ledger, or None if nothing was."""
     if view.keeps_until:
-        return datetime.fromisoformat(entry.until) if entry.until else None
+        return entry.until
     return _passed(settings, view, lambda topic: {r.partition: r.end for r in entry.ranges if r.topic == topic})
 
 
@@ -88,6 +88,23 @@ def live_within(settings: "Settings", view: View, entry: ledger.Entry) -> LiveSn
     return None
 
 
+def live_without_rows(settings: "Settings", view: View) -> LiveSnapshot | None:
+    """The snapshot of a live table that is empty because the query has found no rows so far; None if it is another case."""
+    # Before the log of the table: rows that are written in between come from later offsets.
+    location = checkpoint_location(settings, view)
+    position = live_positions(location, view)
+    until = (live_watermark(location) or BEGINNING) - view.limit
+    newest: Commit | None = None
+    for commit in lake.commits(settings, live_of(view)):
+        newest = newest or commit
+        if commit.record.get("writer") in ("live", "generation"):
+            return None
+    if newest is None or not any(position.values()):
+        return None
+    at = _committed_at(newest)
+    return LiveSnapshot(newest.version, at, position, max(until, BEGINNING), at)
+
+
 def _covers(entry: ledger.Entry, position: Mapping[str, Mapping[int, int]]) -> bool:
     covered = {(r.topic, r.partition): r.end for r in entry.ranges}
     return all(end <= covered.get((topic, p), 0) for topic, ends in position.items() for p, end in ends.items())
@@ -114,6 +131,12 @@ def checkpoint_location(settings: "Settings", view: View) -> str:
 def live_position(checkpoint: str, topic: str) -> dict[int, int]:
     """Per partition, the next offset after a live query's last *committed* micro-batch; empty before the first one."""
     return Checkpoint(checkpoint).position().get(topic, {})
+
+
+def live_positions(checkpoint: str, view: View) -> dict[str, dict[int, int]]:
+    """The same for each topic of a view, after one micro-batch."""
+    position = Checkpoint(checkpoint).position()
+    return {topic: position.get(topic, {}) for topic in (CONTRACTS[stream].topic for stream in view.streams)}
 
 
 def live_watermark(checkpoint: str) -> datetime | None:

@@ -13,25 +13,26 @@ from pyspark.sql import functions as F
 from lockstep.contracts import CONTRACTS
 from lockstep.control.intervals import holders
 from lockstep.definition import Keyed, View
-from lockstep.definition.events import EXACT_JSON, events, micros
+from lockstep.definition.events import EXACT_JSON
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import BEGINNING, Interval
 from lockstep.reconcile import causes
 from lockstep.reconcile.compare import by_key
-from lockstep.reconcile.comparison import Comparison, Silver, below, key_json
+from lockstep.reconcile.comparison import Comparison, Silver, key_json
 from lockstep.reconcile.difference import Cause, Difference, Kind, Side
+from lockstep.reconcile.positions import attribute_to_position
 from lockstep.reconcile.writers import writers, written_at
 from lockstep.refine.parse import GOOD
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 # The keys that differ are collected into this process, so their number has a limit. Windows beyond it stay unexplained.
 MAX_KEYS = 50_000
 # Longer than any row can be late: a hundred years.
 NO_LIMIT = timedelta(days=36_500)
-# The causes that are proved by computing the view, in this order, until every live row is explained.
-PROVABLE = (Cause.LATE, Cause.DUPLICATE, Cause.QUARANTINED, Cause.NOT_YET_SEEN)
+# The causes that are proved by computing the view, in this order, until every live row is explained: the likeliest first.
+PROVABLE = (Cause.NOT_YET_SEEN, Cause.LATE, Cause.DUPLICATE, Cause.QUARANTINED)
 _QUARANTINED = "NOT _marker AND _reason IS NOT NULL"
 
 
@@ -40,7 +41,7 @@ def attribute(comparison: Comparison) -> list[Difference]:
     differences = _differences(comparison)
     if comparison.view.upserts:
         # Only keyed views upsert.
-        differences = _attribute_to_position(comparison, cast("Keyed", comparison.view), differences)
+        differences = attribute_to_position(comparison, cast("Keyed", comparison.view), differences)
     explained = [d for d in differences if d.explained]
     rest = [d for d in differences if not d.explained]
     return explained + _attribute(comparison, rest) if rest else differences
@@ -103,39 +104,6 @@ def _with_doubled_side(difference: Difference, is_live: bool) -> Difference:
     if is_live:
         return replace(difference, live=replace(difference.live, doubled=True))
     return replace(difference, batch=replace(difference.batch, doubled=True))
-
-
-def _attribute_to_position(comparison: Comparison, view: Keyed, differences: list[Difference]) -> list[Difference]:
-    """Of an upserted view: explain the keys that differ only because one layer is ahead of the other in the log."""
-    touched = _touched(comparison, view) if differences else None
-    if touched is None:
-        return differences
-    keys = [d.key for d in differences]
-    batch = comparison.computed(keys, view, comparison.silver(), (BEGINNING, comparison.until), touched)
-    live = comparison.computed(keys, view, comparison.silver_of_live(), (BEGINNING, comparison.snapshot.until), touched)
-
-    def explains(d: Difference) -> bool:
-        computed = d.key in batch or d.key in live
-        doubled = d.live.doubled or d.batch.doubled
-        return computed and not doubled and d.live.row == live.get(d.key) and d.batch.row == batch.get(d.key)
-
-    return [replace(d, live=d.live.wrong(Cause.NOT_YET_SEEN)) if explains(d) else d for d in differences]
-
-
-def _touched(comparison: Comparison, view: Keyed) -> "DataFrame | None":
-    """The machines (``_key``) with events between the positions of the layers; None: both are at the same position."""
-    silver, snapshot = comparison.silver(), comparison.snapshot
-    gold_position = {(r.topic, r.partition): r.end for r in comparison.entry.ranges}
-    live_position = {(topic, p): end for topic, ends in snapshot.position.items() for p, end in ends.items()}
-    if gold_position == live_position and snapshot.until == comparison.until:
-        return None
-    new = events({view.name: view}, {s: silver[s].where(f"NOT ({below(s, snapshot.position)})") for s in view.streams})
-    low, high = sorted(micros(moment) for moment in (snapshot.until, comparison.until))
-    # One layer has processed these events, and the other still waits for their time.
-    waiting = events({view.name: view}, silver).where(
-        F.col("_position").isNull() & (F.col("_time") >= low) & (F.col("_time") < high)
-    )
-    return new.select("_key").unionAll(waiting.select("_key")).distinct()
 
 
 def _rows(

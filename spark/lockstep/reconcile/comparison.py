@@ -49,7 +49,7 @@ class Comparison:
     @property
     def until(self) -> datetime:
         """The instant (UTC) before which the gold of a keyed view is final."""
-        return datetime.fromisoformat(self.entry.until) if self.entry.until else BEGINNING
+        return self.entry.until or BEGINNING
 
     def silver(self) -> dict[str, "DataFrame"]:
         """The silver rows that gold's position covers, by stream."""
@@ -66,21 +66,21 @@ class Comparison:
         rows = parse(raw, contract).where(where).where(where_below(self.entry.ranges, contract.topic))
         return rows.select(*self._silver(stream).columns)
 
-    def computed(
-        self, keys: Iterable[str], view: View, silver: Silver, interval: Interval, only: "DataFrame | None" = None
-    ) -> dict[str, str]:
+    def computed(self, keys: Iterable[str], view: View, silver: Silver, interval: Interval) -> dict[str, str]:
         """The rows of some keys that a view gives over some silver rows: JSON, by key.
 
         Args:
             keys: as JSON.
             interval: the times ``[low, high)`` of the rows (UTC).
-            only: of a keyed view, the machines (``_key``) to run; None: all.
         """
-        rows = result(view, silver, *interval, only=only)
-        values = F.struct(*values_of(view, rows))
-        as_json = rows.select(key_json(view).alias("key"), F.to_json(values, EXACT_JSON).alias("row"))
+        return self.as_json(keys, result(view, silver, *interval))
+
+    def as_json(self, keys: Iterable[str], rows: "DataFrame") -> dict[str, str]:
+        """Those rows of the view that have one of some keys (as JSON): their values as JSON, by key."""
+        values = F.struct(*values_of(self.view, rows))
+        both = rows.select(key_json(self.view).alias("key"), F.to_json(values, EXACT_JSON).alias("row"))
         wanted = self.key_frame(keys)
-        return {row["key"]: row["row"] for row in as_json.join(F.broadcast(wanted), "key", "left_semi").collect()}
+        return {row["key"]: row["row"] for row in both.join(F.broadcast(wanted), "key", "left_semi").collect()}
 
     def key_frame(self, keys: Iterable[str]) -> "DataFrame":
         """The keys as a DataFrame with one column, ``key``."""

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
-from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.tables import gold_of, live_of
 from lockstep.live.frontier import (
@@ -13,8 +12,9 @@ from lockstep.live.frontier import (
     batch_final,
     checkpoint_location,
     live_final,
-    live_position,
+    live_positions,
     live_within,
+    live_without_rows,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _upserted(
     spark: "SparkSession", settings: "Settings", view: View, newest: lake.Commit, entry: ledger.Entry
 ) -> ComparisonInput | None:
     """An upserted view closes no rows: read live at the version at which it was not ahead of gold."""
-    snapshot = live_within(settings, view, entry)
+    snapshot = live_within(settings, view, entry) or live_without_rows(settings, view)
     if snapshot is None:
         return None
     live = lake.read(spark, settings, live_of(view), snapshot.version)
@@ -67,8 +67,7 @@ def _upserted(
 
 def _closed(spark: "SparkSession", settings: "Settings", view: View, entry: ledger.Entry) -> ComparisonInput | None:
     # Positions are read before rows: rows that arrive in between cannot change a window that is closed at these positions.
-    checkpoint = checkpoint_location(settings, view)
-    position = {topic: live_position(checkpoint, topic) for topic in (CONTRACTS[s].topic for s in view.streams)}
+    position = live_positions(checkpoint_location(settings, view), view)
     live_until, batch_until = live_final(settings, view), batch_final(settings, view)
     if live_until is None or batch_until is None:
         return None

@@ -17,13 +17,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
-from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
 from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.definition.view import BEGINNING, END
-from lockstep.live.frontier import checkpoint_location, final_at, live_position, live_within
+from lockstep.live.frontier import checkpoint_location, final_at, live_positions, live_within
 from lockstep.quality import outcomes
 from lockstep.serving import sql
 from lockstep.serving.manifest import published
@@ -139,11 +138,10 @@ def _query(
 
 def _ahead_since(settings: "Settings", view: View, entry: "Entry") -> datetime:
     """The instant (UTC) after which live's rows are newer than gold; END while live is behind gold in any partition."""
-    checkpoint = checkpoint_location(settings, view)
-    for topic in (CONTRACTS[stream].topic for stream in view.streams):
-        position = live_position(checkpoint, topic)
-        if any(position.get(r.partition, 0) < r.end for r in entry.ranges if r.topic == topic):
-            return END
+    position = live_positions(checkpoint_location(settings, view), view)
+    # An entry may have a topic that the view no longer reads.
+    if any(position[r.topic].get(r.partition, 0) < r.end for r in entry.ranges if r.topic in position):
+        return END
     snapshot = live_within(settings, view, entry)
     return snapshot.changed_at if snapshot else BEGINNING
 

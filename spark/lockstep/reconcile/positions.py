@@ -1,0 +1,87 @@
+"""Explain the keys of an upserted view that differ only because one layer is ahead of the other in the log.
+
+While records flow, that is nearly every key that differs. So both layers' rows are computed from the machines that a roll-up has
+saved, over the records since then, and not over history. What is not exactly such a row is left to those who read history.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from lockstep import lake, ledger
+from lockstep.batch.going_on import Silver, kept, machines_at, process_new
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.machine import as_table
+from lockstep.definition.tables import gold_of
+from lockstep.definition.view import BEGINNING
+from lockstep.ledger.ranges import Range
+from lockstep.reconcile.difference import Cause, Difference
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lockstep.definition import Keyed
+    from lockstep.reconcile.comparison import Comparison
+
+# By topic and partition, the next offset.
+Position = Mapping[str, Mapping[int, int]]
+
+
+def attribute_to_position(
+    comparison: "Comparison", view: "Keyed", differences: Sequence[Difference]
+) -> list[Difference]:
+    """Name the cause *not yet seen* where both sides have exactly the rows of their positions in the log."""
+    start = _start(comparison, view) if differences else None
+    if start is None:
+        return [*differences]
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    entry, machines = start
+    keys = [d.key for d in differences]
+    gold = lake.read(comparison.spark, comparison.settings, gold_of(view), entry.version)
+    before, columns = comparison.as_json(keys, gold), gold.schema
+
+    def rows(position: Position, silver: Silver, until: datetime) -> dict[str, str]:
+        new = {s: _since(entry, CONTRACTS[s].topic, position) for s in view.streams}
+        changed, _ = process_new(view, machines, new, silver, entry.until or BEGINNING, until)
+        table = as_table(changed, to_arrow_schema(columns))
+        return before | comparison.as_json(keys, comparison.spark.createDataFrame(table, columns))
+
+    snapshot = comparison.snapshot
+    live = rows(snapshot.position, comparison.silver_of_live(), snapshot.until)
+    batch = rows(_position(comparison.entry), comparison.silver(), comparison.until)
+
+    def explains(d: Difference) -> bool:
+        doubled = d.live.doubled or d.batch.doubled
+        return not doubled and (d.live.row, d.batch.row) == (live.get(d.key), batch.get(d.key))
+
+    return [replace(d, live=d.live.wrong(Cause.NOT_YET_SEEN)) if explains(d) else d for d in differences]
+
+
+def _start(comparison: "Comparison", view: "Keyed") -> "tuple[ledger.Entry, pa.Table] | None":
+    """The newest entry of gold that both layers have passed, and the machines there; None: no machines are kept."""
+    snapshot = comparison.snapshot
+    for entry in kept(comparison.settings, gold_of(view)):
+        passed = all(end <= snapshot.position.get(t, {}).get(p, 0) for t, p, end in _ends(entry))
+        if passed and entry.seq <= comparison.entry.seq and (entry.until or BEGINNING) <= snapshot.until:
+            machines = machines_at(comparison.settings, view, entry)
+            return None if machines is None else (entry, machines)
+    return None
+
+
+def _position(entry: ledger.Entry) -> Position:
+    topics: dict[str, dict[int, int]] = {}
+    for topic, partition, end in _ends(entry):
+        topics.setdefault(topic, {})[partition] = end
+    return topics
+
+
+def _ends(entry: ledger.Entry) -> list[tuple[str, int, int]]:
+    return [(r.topic, r.partition, r.end) for r in entry.ranges]
+
+
+def _since(entry: ledger.Entry, topic: str, position: Position) -> list[Range]:
+    """The offsets of a topic from an entry of gold to a position."""
+    starts = {p: end for t, p, end in _ends(entry) if t == topic}
+    return [Range(topic, "", p, starts.get(p, 0), end) for p, end in position.get(topic, {}).items()]
