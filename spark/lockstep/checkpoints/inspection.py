@@ -10,9 +10,12 @@ from pyspark.sql import functions as F
 
 from lockstep.checkpoints.alias import readable
 from lockstep.checkpoints.errors import ActionRefused
+from lockstep.definition.columns import ddl
+from lockstep.definition.events import COLUMNS
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
-from lockstep.live.machine import KEY
+from lockstep.live.machine import KEY, MACHINES
+from lockstep.live.timing_wheel import WAITING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,9 +25,6 @@ if TYPE_CHECKING:
     from lockstep.live.sink import Member
     from lockstep.settings import Settings
 
-# The first character of the state variables that Spark keeps for itself. Its reader refuses such a name, and has
-# another option for timers.
-_INTERNAL = "$"
 # In the keys of machines, the view that a key is of.
 _LABEL = KEY[0]
 
@@ -34,7 +34,7 @@ class StateStore:
     """One state store of a stateful operator, or one variable of a store that has several.
 
     Args:
-        variable: the state variable of a state machine, or ``timers``; empty for other operators.
+        variable: ``machines``, or ``waiting`` (events and timers that wait), of state machines; empty for other operators.
         rows: the number of keys after the last finished batch.
     """
 
@@ -132,13 +132,17 @@ def _frames_of(spark: "SparkSession", settings: "Settings", view: "View") -> "It
 def _frames(spark: "SparkSession", location: str) -> "Iterator[tuple[Any, str, DataFrame]]":
     """A row of Spark's ``state-metadata``, a variable of its store, and the rows of that variable, for every store."""
     for row in spark.read.format("state-metadata").load(location).collect():
-        for variable, options in _reader_options(row).items():
-            yield row, variable, _read(spark, location, row, options)
+        if is_state_machine(row):
+            for variable, frame_of in _VARIABLES.items():
+                yield row, variable, frame_of(_read(spark, location, row, {"stateVarName": variable}))
+        else:
+            yield row, "", read_store(spark, location, row)
 
 
 def read_store(spark: "SparkSession", location: str, row: Any) -> "DataFrame":
     """The rows of the store that a row of Spark's ``state-metadata`` names. It must not be a state machine's."""
-    return _read(spark, location, row, _reader_options(row)[""])
+    options = {} if row["stateStoreName"] == "default" else {"storeName": row["stateStoreName"]}
+    return _read(spark, location, row, options)
 
 
 def is_state_machine(row: Any) -> bool:
@@ -152,10 +156,20 @@ def _read(spark: "SparkSession", location: str, row: Any, options: dict[str, str
     )
 
 
-def _reader_options(row: Any) -> dict[str, dict[str, str]]:
-    """The options with which Spark reads a store, by variable; the variable is empty unless it is a state machine's store."""
-    if not is_state_machine(row):
-        return {"": {} if row["stateStoreName"] == "default" else {"storeName": row["stateStoreName"]}}
-    names = [variable["stateName"] for variable in json.loads(row["operatorProperties"])["stateVariables"]]
-    options = {name: {"stateVarName": name} for name in names if not name.startswith(_INTERNAL)}
-    return options if len(options) == len(names) else options | {"timers": {"readRegisteredTimers": "true"}}
+def _machines(variable: "DataFrame") -> "DataFrame":
+    """The machines of a job, by view and key."""
+    return variable.select(F.col("user_map_key").alias("key"), F.col("user_map_value").alias("value"), "partition_id")
+
+
+def _waiting(variable: "DataFrame") -> "DataFrame":
+    """What waits for its time, by view and key. A timer has no event, so its fields are null, apart from the time."""
+    entry = ddl({**dict.fromkeys(KEY, "STRING"), **COLUMNS})
+    entries = F.explode(F.from_json("user_map_value.entries", f"array<struct<{entry}>>")).alias("entry")
+    value = F.struct(*(f"entry.{name}" for name in COLUMNS if name not in KEY))
+    return variable.select(entries, "partition_id").select(
+        F.struct(*(f"entry.{name}" for name in KEY)).alias("key"), value.alias("value"), "partition_id"
+    )
+
+
+# The state variables of machines that have rows of views.
+_VARIABLES = {MACHINES: _machines, WAITING: _waiting}

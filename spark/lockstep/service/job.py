@@ -15,12 +15,12 @@ from lockstep.checkpoints.journal import FileDigest
 from lockstep.checkpoints.prepare import ViewCannotJoin, prepare_start
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
+from lockstep.definition.machine import found_failure
 from lockstep.errors import LockstepError
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, query
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generations import Generation, Job
-from lockstep.live.machine import found_failure
 from lockstep.live.progress import Progress, parse
 from lockstep.live.sink import Member
 
@@ -145,10 +145,9 @@ class JobHandle:
             self._failed(config, error, now)
 
     def update_journal(self, config: "Settings") -> None:
-        """Add the checkpoint's new files to its journal."""
-        if self.running is not None:
-            known = journal.digests(config, self.job) if self.journal is None else self.journal
-            self.journal = journal.update(config, self.job, known)
+        """Add the checkpoint's new files to its journal. The query runs, or has been stopped just now."""
+        known = journal.digests(config, self.job) if self.journal is None else self.journal
+        self.journal = journal.update(config, self.job, known)
 
     def count_state(self, spark: "SparkSession", config: "Settings") -> None:
         """Count the rows of the query's state. The micro-batches do not count them, because that would take them time."""

@@ -48,7 +48,8 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
                 handles = [*jobs.handles.values()]
                 if handles and time.monotonic() >= publish_at:
                     for handle in handles:
-                        handle.update_journal(config)
+                        if handle.running is not None:
+                            handle.update_journal(config)
                     handles[next(turns) % len(handles)].count_state(own, config)
                     publish(own, config, [progress for handle in handles for progress in handle.progress()])
                     send_waiting(config)

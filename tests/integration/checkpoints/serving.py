@@ -11,8 +11,8 @@ from lockstep.settings import Settings
 
 
 @contextmanager
-def serving(settings: Settings, *views: View) -> Iterator[None]:
+def serving(settings: Settings, *views: View, publish_seconds: float = 1.0) -> Iterator[None]:
     """The service, for these views alone."""
     config = settings.model_copy(update={"views": ",".join(view.name for view in views)})
-    with beside(lambda stopping: service.run(config, stopping, 1.0), threading.Event()):
+    with beside(lambda stopping: service.run(config, stopping, publish_seconds), threading.Event()):
         yield

@@ -11,6 +11,7 @@ from lockstep.checkpoints import journal, resets
 from lockstep.checkpoints.verify import verify
 from lockstep.definition.registry import VIEWS
 from lockstep.live import generations, progress
+from lockstep.live.checkpoint import Checkpoint
 
 
 @pytest.fixture
@@ -28,6 +29,20 @@ eventually = retry(
     retry=retry_if_exception_type((AssertionError, KeyError)),
     reraise=True,
 )
+
+
+def test_a_service_that_stops_leaves_a_complete_journal(spark, settings, view, minutes):
+    minutes(range(3))
+    job = generations.get(settings, view.name).job
+    checkpoint = Checkpoint(job.location(settings))
+
+    @eventually
+    def a_batch_is_finished():
+        assert checkpoint.last_batch() is not None
+
+    with serving(settings, view, publish_seconds=3600):
+        a_batch_is_finished()
+    assert f"commits/{checkpoint.last_batch()}" in journal.digests(settings, job)
 
 
 def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_progress(
@@ -54,7 +69,10 @@ def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_p
         @eventually
         def it_is_computed_again():
             assert counts() == [("10:00", 2), ("10:01", 2), ("10:02", 2)]
-            assert progress.latest(settings)[view.name]["generation"] == 2
+            latest = progress.latest(settings)[view.name]
+            assert latest["generation"] == 2
+            # The rows are there before the batch is finished, and the journal is of finished batches.
+            assert latest["batch"] is not None
 
         it_is_computed_again()
     for query in (view, beside):

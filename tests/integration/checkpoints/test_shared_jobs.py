@@ -219,7 +219,7 @@ def test_the_state_of_a_shared_job_is_shown_by_view(spark, settings, pair, visit
     run(settings, *pair)
     members = service.members_of(settings, pair)
     rows = {store.variable: store.rows for store in inspection.state_stores(spark, settings, first)}
-    assert rows["machine"] == 3
+    assert rows["machines"] == 3
     assert inspection.state_rows(spark, settings, members) == dict.fromkeys(
         (first.name, second.name), sum(rows.values())
     )

@@ -6,7 +6,6 @@
 import json
 import os
 import random
-import signal
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +30,7 @@ from tests.integration.crash.flow import (
     violations,
     windows,
 )
-from tests.integration.crash.watch import appears, until
+from tests.integration.crash.watch import appears, freeze_when, until
 from tests.support import retail_oracle
 
 from lockstep import lake
@@ -235,10 +234,10 @@ class Scenario:
         return Path(lake.path(self.settings, f"{layer}.{name}"))
 
     def server_dies_when(self, marked: Callable[[], Any], process: Any = None) -> None:
-        """Kill the Spark server, and the task, the moment that ``marked`` is true."""
+        """Kill the Spark server, and the task, at a moment when ``marked`` is true."""
         server = psutil.Process(self.stack.pid("spark"))
-        until(marked, within=240)
-        os.kill(server.pid, signal.SIGKILL)
+        freeze_when(server, marked, within=240)
+        server.kill()
         server.wait(30)
         if process is not None:
             kill(process)
@@ -292,3 +291,10 @@ def _is_complete(file: Path) -> bool:
 def _numbers(files: Iterable[Path]) -> set[int]:
     """The versions, batches or states that files are of, complete or not."""
     return {int(name) for file in files if (name := file.name.lstrip(".").partition(".")[0]).isdigit()}
+
+
+def _batch_of_newest(log: Path) -> int:
+    """The micro-batch of a live table's newest commit; -1: another writer made it."""
+    newest = max(log.glob("*.json"))
+    actions = [json.loads(line) for line in newest.read_text().splitlines()]
+    return next((action["txn"]["version"] for action in actions if "txn" in action), -1)

@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import psutil
 
 Found = TypeVar("Found")
 
@@ -20,3 +22,18 @@ def until(look: Callable[[], Found], within: float = 60) -> Found:
         assert time.monotonic() < end, f"nothing was seen in {within} s"
         time.sleep(0.001)
     return found
+
+
+def freeze_when(process: psutil.Process, marked: Callable[[], Any], within: float) -> None:
+    """Freeze the process at a moment when ``marked`` is true: it still is while the process is frozen."""
+
+    def frozen() -> bool:
+        if not marked():
+            return False
+        process.suspend()
+        if marked():
+            return True
+        process.resume()
+        return False
+
+    until(frozen, within)
