@@ -9,14 +9,13 @@ import shlex
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
-import javaproperties
 import kafka
 
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.errors import LockstepError
+from lockstep.properties import PropertiesInvalid, read
 from lockstep.settings import Settings
 
 # kafka-python logs each connection that it opens and closes at INFO.
@@ -44,37 +43,13 @@ class KafkaUnavailable(LockstepError):
     """No broker answers, or it refuses the credentials."""
 
 
-class KafkaConfigInvalid(LockstepError):
-    """The Kafka properties file cannot be read, or asks for what the Python clients cannot do."""
-
-
-def read_properties(path: Path) -> dict[str, str]:
-    """Read a Java properties file by Java's rules; it must be UTF-8.
-
-    Raises:
-        KafkaConfigInvalid: the file cannot be read, or one of its escapes is wrong.
-    """
-    try:
-        return javaproperties.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise KafkaConfigInvalid(
-            f"Kafka's client properties {path} cannot be read ({error.strerror}); correct LOCKSTEP_KAFKA_CONFIG"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise KafkaConfigInvalid(
-            f"Kafka's client properties {path} are not UTF-8 ({error.reason} at byte {error.start}); "
-            "write such a character as a \\uXXXX escape"
-        ) from error
-    except javaproperties.InvalidUEscapeError as error:
-        raise KafkaConfigInvalid(
-            f"Kafka's client properties {path} have a wrong escape ({error}); write \\u with four hexadecimal digits, "
-            "and a backslash as two"
-        ) from error
+class KafkaConfigInvalid(PropertiesInvalid):
+    """The Kafka properties file asks for what the Python clients cannot do."""
 
 
 def java_properties(settings: Settings) -> dict[str, str]:
     """The properties for a Java client (Spark, Connect): those of the file, and the bootstrap servers of the settings."""
-    properties = read_properties(settings.kafka_config) if settings.kafka_config else {}
+    properties = read(settings.kafka_config, "LOCKSTEP_KAFKA_CONFIG") if settings.kafka_config else {}
     return properties | {"bootstrap.servers": settings.kafka}
 
 

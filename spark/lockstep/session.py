@@ -41,6 +41,18 @@ def open_session(remote: str) -> Any:
     return session
 
 
+def remote(settings: "Settings", user: str, session_id: str | None = None) -> str:
+    """The connection string of the server, as Spark writes it, for a user that its UI shows. It contains the token, if any."""
+    address, _, parameters = settings.spark_remote.partition("/;")
+    given = [parameters] if parameters else []
+    if token := settings.spark_token.get_secret_value():
+        given.append(f"token={token}")
+    given.append(f"user_id={user}")
+    if session_id:
+        given.append(f"session_id={session_id}")
+    return f"{address}/;{';'.join(given)}"
+
+
 @contextmanager
 def connect(settings: "Settings", name: str, session_id: str | None = None) -> "Iterator[SparkSession]":
     """Open a session of its own on the server, in UTC, and close it at the end.
@@ -54,10 +66,7 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
     # PySpark collects timestamps as naive local times: so local time must be UTC.
     os.environ["TZ"] = "UTC"
     time.tzset()
-    remote = f"{settings.spark_remote}/;user_id={name}"
-    if session_id:
-        remote += f";session_id={session_id}"
-    spark = open_session(remote)
+    spark = open_session(remote(settings, name, session_id))
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     try:
         yield spark

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -58,7 +58,9 @@ class Settings(BaseSettings):
     kafka_config: Path | None = Field(
         None, description="Kafka client .properties (SASL, TLS), as the Java clients read it"
     )
-    spark_remote: str = Field("", description="any Spark Connect server; default the embedded one")
+    spark_remote: str = Field(
+        "", description="any Spark Connect server, sc://host:port, also with /;use_ssl=true; default the embedded one"
+    )
     connect_url: str = Field("", description="Kafka Connect's REST address; default the embedded one")
     airflow_url: str = Field("", description="where Airflow's API is reached; default the embedded one")
     listen: str = Field(LOOPBACK, description="where Spark, Connect and Airflow listen; 0.0.0.0 in a container")
@@ -75,7 +77,14 @@ class Settings(BaseSettings):
     spark_worker_ui_port: int = 8091
     airflow_port: int = 8080
 
-    spark_master: str = Field("local[2]", description="local[n], spark://host:port or another: where jobs run")
+    spark_master: str = Field(
+        "",
+        description="where jobs run: local[n], spark://host:port or another; default local, with six more tasks at a time "
+        "than cores",
+    )
+    spark_config: Path | None = Field(
+        None, description="Spark properties of the embedded server, as in spark-defaults.conf; they win over Lockstep's"
+    )
     spark_memory: str = "2g"
     spark_executor_memory: str = Field("1g", description="of each executor, and what a worker offers")
     kafka_memory: str = "512m"
@@ -84,9 +93,7 @@ class Settings(BaseSettings):
     views: str = Field("all", description="the views that run, comma-separated, or: all")
     max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a large backlog takes several runs")
     max_offsets_per_trigger: int = Field(10_000, gt=0, description="per topic and micro-batch of live state machines")
-    cores: int = Field(
-        default_factory=lambda: os.cpu_count() or 1, gt=0, description="of the machines on which Spark's jobs run"
-    )
+    cores: int = Field(0, ge=0, description="of the machines on which Spark's jobs run; default: those of this one")
     state_partitions: int = Field(
         0, ge=0, description="of the jobs that keyed views share, fixed with a job's first micro-batch; default: cores"
     )
@@ -111,12 +118,13 @@ class Settings(BaseSettings):
     airflow_jwt_secret: SecretStr = SecretStr("")
     webhook_token: SecretStr = Field(SecretStr(""), description="the webhook's bearer token")
     mail_password: SecretStr = SecretStr("")
+    spark_token: SecretStr = Field(SecretStr(""), description="the bearer token of another Spark Connect server")
     token_key: SecretStr = Field(SecretStr(""), description="key of the tokens that stand for personal values")
 
     @model_validator(mode="before")
     @classmethod
     def _absolute(cls, values: dict[str, object]) -> dict[str, object]:
-        for name in ("project", "home", "cache", "ivy_settings", "kafka_config"):
+        for name in ("project", "home", "cache", "ivy_settings", "kafka_config", "spark_config"):
             if values.get(name):
                 values[name] = Path(str(values[name])).expanduser().absolute()
         return values
@@ -138,12 +146,16 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _defaults(self) -> Self:
         home = self.home if self.home != Path() else self.project / ".lockstep"
+        cores = self.cores or os.cpu_count() or 1
         derived = {
             "home": home,
             "cache": self.cache.expanduser(),
             "lake": _without_scheme(self.lake) or str(home / "lake"),
             "kafka": self.kafka or f"{LOOPBACK}:{self.kafka_port}",
-            "state_partitions": self.state_partitions or self.cores,
+            "cores": cores,
+            # Reads of a few records wait for Kafka more than they work.
+            "spark_master": self.spark_master or f"local[{cores + 6}]",
+            "state_partitions": self.state_partitions or cores,
             "spark_remote": self.spark_remote or f"sc://{LOOPBACK}:{self.spark_port}",
             "connect_url": (self.connect_url or f"http://{LOOPBACK}:{self.connect_port}").rstrip("/"),
             "airflow_url": (self.airflow_url or f"http://{LOOPBACK}:{self.airflow_port}").rstrip("/"),
@@ -151,6 +163,15 @@ class Settings(BaseSettings):
         for name, value in derived.items():
             object.__setattr__(self, name, value)
         return self
+
+    @field_validator("spark_remote")
+    @classmethod
+    def _without_token(cls, remote: str) -> str:
+        if "token=" in remote:
+            raise ValueError(
+                "LOCKSTEP_SPARK_REMOTE would be printed with its token; give the token as LOCKSTEP_SPARK_TOKEN"
+            )
+        return remote.rstrip("/")
 
     @cached_property
     def secrets_file(self) -> Path:

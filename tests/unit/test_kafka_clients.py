@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lockstep import kafka_clients
+from lockstep.properties import PropertiesInvalid
 from lockstep.settings import Settings
 
 SASL = """\
@@ -63,7 +64,7 @@ def test_a_java_key_store_is_refused_with_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(kafka_clients.KafkaConfigInvalid, match=r"nowhere\.properties.*LOCKSTEP_KAFKA_CONFIG"):
+    with pytest.raises(PropertiesInvalid, match=r"nowhere\.properties.*LOCKSTEP_KAFKA_CONFIG"):
         kafka_clients.confluent_config(Settings(home=tmp_path, kafka_config=tmp_path / "nowhere.properties"))
 
 
@@ -107,14 +108,20 @@ def test_the_jaas_line_may_quote_as_it_likes(tmp_path: Path, jaas: str, password
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"),
+    ("content", "refused", "reason"),
     [
-        (rb"sasl.mechanism=\u00g1", r"wrong escape .*\\u00g1"),
-        (b"sasl.mechanism=\xe9", r"are not UTF-8 .*at byte 15"),
-        (b'sasl.jaas.config=PlainLoginModule required username="a', "cannot be parsed"),
+        (rb"sasl.mechanism=\u00g1", PropertiesInvalid, r"wrong escape .*\\u00g1"),
+        (b"sasl.mechanism=\xe9", PropertiesInvalid, r"are not UTF-8 .*at byte 15"),
+        (
+            b'sasl.jaas.config=PlainLoginModule required username="a',
+            kafka_clients.KafkaConfigInvalid,
+            "cannot be parsed",
+        ),
     ],
 )
-def test_a_file_that_cannot_be_parsed_is_refused_with_the_reason(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_a_file_that_cannot_be_parsed_is_refused_with_the_reason(
+    tmp_path: Path, content: bytes, refused: type[PropertiesInvalid], reason: str
+) -> None:
     (tmp_path / "client.properties").write_bytes(content)
-    with pytest.raises(kafka_clients.KafkaConfigInvalid, match=reason):
+    with pytest.raises(refused, match=reason):
         kafka_clients.confluent_config(Settings(home=tmp_path, kafka_config=tmp_path / "client.properties"))

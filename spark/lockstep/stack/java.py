@@ -30,8 +30,9 @@ SPARK_OPENS = (
 )
 # The thresholds of the second compiler (C2) are four times the JVM's own: Catalyst has much code that runs seldom, and a fresh
 # server spent 36 % of its CPU in C2. The code cache is twice the JVM's own 240 MB: many queries fill those in ten minutes, and
-# then the JVM drops compiled code and compiles it again.
+# then the JVM drops compiled code and compiles it again. Metaspace grows to that size without a full collection at each step.
 COMPILERS = (
+    "-XX:MetaspaceSize=256m",
     "-XX:ReservedCodeCacheSize=480m",
     "-XX:Tier4InvocationThreshold=20000",
     "-XX:Tier4MinInvocationThreshold=2400",

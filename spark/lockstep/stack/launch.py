@@ -11,7 +11,7 @@ import sys
 
 from lockstep import processes, settings
 from lockstep.stack.errors import StackError
-from lockstep.stack.registry import LAUNCHABLE
+from lockstep.stack.registry import LAUNCHABLE, known
 from lockstep.stack.services import Launch, inherited
 from lockstep.stack.supervisor import Supervisor
 
@@ -36,7 +36,7 @@ def become(launch: Launch, env: dict[str, str], stop_signal: str) -> None:
 
 def main(name: str) -> None:
     """Start the service of this name with the settings of the environment."""
-    current, service = settings.load(), LAUNCHABLE[name]
+    current, service = settings.load(), (LAUNCHABLE | known())[name]
     if service.launch is None:
         sys.exit(f"{name} is a step of `lockstep up`, not a process.")
     # Airflow's workers have inherited their scheduler's connections. While one of them lives, PostgreSQL takes the killed

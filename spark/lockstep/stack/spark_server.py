@@ -1,4 +1,4 @@
-"""The one Spark Connect server: its configuration, its process, and its health check."""
+"""The one Spark Connect server: its process, and its health check."""
 
 import sys
 from importlib.metadata import version
@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 import javaproperties
 
 from lockstep.resources import resource
-from lockstep.session import open_session
+from lockstep.session import open_session, remote
 from lockstep.settings import LOOPBACK, Settings
-from lockstep.stack import jars, lease, net
+from lockstep.stack import jars, lease, net, spark_properties
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.java import COMPILERS, SPARK_OPENS, find_java
 from lockstep.stack.services import Launch, Service, run_dir
@@ -24,69 +24,13 @@ def network(settings: Settings) -> dict[str, str]:
     return {"SPARK_LOCAL_IP": LOOPBACK} if settings.listen == LOOPBACK else {}
 
 
-def configuration(settings: Settings) -> dict[str, str]:
-    """Spark's properties. ``docs/decisions/embedded-stack.md`` explains those about speed."""
-    return {
-        "spark.app.name": "lockstep",
-        "spark.master": settings.spark_master,
-        # The address where executors reach the driver. Not `listen`, which may mean all addresses.
-        **({"spark.driver.host": LOOPBACK} if settings.listen == LOOPBACK else {}),
-        "spark.driver.bindAddress": settings.listen,
-        "spark.connect.grpc.binding.address": settings.listen,
-        "spark.connect.grpc.binding.port": str(settings.spark_port),
-        "spark.ui.port": str(settings.spark_ui_port),
-        "spark.port.maxRetries": "0",
-        "spark.ui.prometheus.enabled": "true",
-        "spark.ui.retainedJobs": "200",
-        "spark.ui.retainedStages": "200",
-        "spark.sql.ui.retainedExecutions": "100",
-        "spark.executor.memory": settings.spark_executor_memory,
-        # With isolation, each new session compiles all code again and starts all Python workers again.
-        "spark.sql.artifact.isolation.enabled": "false",
-        "spark.local.dir": str(settings.home / "tmp" / "spark"),
-        # The catalog is in memory. It is derived from the lake, and a client that finds it empty fills it.
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.sql.warehouse.dir": str(settings.home / "warehouse"),
-        # It is safe for one JVM on a local disk, and not for two. The lease keeps the second away.
-        "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        # There is nothing to merge in two partitions, and Delta's statistics say in advance which side of a join is small.
-        "spark.sql.adaptive.enabled": "false",
-        # VACUUM lists every table with this many tasks. Spark's 10,000 are meant for object stores.
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
-        # Jobs are small and schemas wide: generating a projection takes longer than interpreting it. Stages are still compiled.
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.parquet.compression.codec": "zstd",
-        # The jobs of all clients share the cores, so that a live query does not queue behind a backfill.
-        "spark.scheduler.mode": "FAIR",
-        # Not `as_uri`: Hadoop does not decode a URI, and would look for a directory named `my%20work`.
-        "spark.scheduler.allocation.file": f"file://{_INFRA / 'fairscheduler.xml'}",
-        # Each read of a range has its own consumers, which are not used again, but hold the records that they fetched in advance.
-        "spark.kafka.consumer.cache.timeout": "30s",
-        "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
-        "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
-        "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
-        "spark.sql.streaming.metricsEnabled": "true",
-        "spark.sql.streaming.minBatchesToRetain": "100",
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-        "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
-        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
-    }
-
-
 def prepare(settings: Settings) -> None:
     """Fetch the jars, and write the properties to a file that a person can read."""
     jars.fetch(settings)
     for directory in ("run", "warehouse", "tmp/spark", "tmp/java"):
         (settings.home / directory).mkdir(parents=True, exist_ok=True)
-    _properties(settings).write_text(javaproperties.dumps(configuration(settings), timestamp=False))
+    properties = javaproperties.dumps(spark_properties.of(settings), timestamp=False)
+    _properties(settings).write_text(properties)
 
 
 def launch(settings: Settings) -> Launch:
@@ -124,9 +68,12 @@ def check(settings: Settings) -> str:
     net.reach(address.hostname or LOOPBACK, address.port or settings.spark_port)
     from grpc import RpcError
     from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client.retries import DefaultPolicy
 
     try:
-        spark = open_session(f"{settings.spark_remote}/;user_id=health")
+        spark = open_session(remote(settings, "health"))
+        # By default, PySpark tries for ten minutes, and says nothing: also where TLS does not fit.
+        spark.client.set_retry_policies([DefaultPolicy(max_retries=3)])
         try:
             rows = spark.sql("SELECT 1 AS one").collect()
         finally:

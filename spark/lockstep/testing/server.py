@@ -35,7 +35,6 @@ def _own(home: Path, port: int, ui_port: int) -> dict[str, object]:
     return {
         "home": home,
         "lake": str(home / "lake"),
-        "spark_master": "local[2]",
         "spark_port": port,
         "spark_ui_port": ui_port,
         "spark_remote": f"sc://{configuration.LOOPBACK}:{port}",
