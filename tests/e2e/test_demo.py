@@ -15,6 +15,7 @@ from tests.support.paths import CHECKOUT
 from lockstep import lake, ledger
 from lockstep.airflow_api import connected
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.registry import VIEWS
 from lockstep.stack.services import environment
 
 PARQUET = CHECKOUT / "spark" / "shop" / "simulate" / "data" / "online_retail.parquet"
@@ -58,8 +59,10 @@ def test_the_sums_add_up_for_every_stream_and_view(demo):
     for s in demo.status.streams:
         assert s.bronze == s.silver + s.duplicates + s.quarantined + s.markers, s
     silver = {s.name: s.silver for s in demo.status.streams}
+    assert {view.name for view in demo.status.views} == set(VIEWS)
     for view in demo.status.views:
-        assert silver["page_views"] == view.counted + view.ignored + view.side_output
+        taken = sum(silver[stream] for stream in VIEWS[view.name].streams)
+        assert taken == view.counted + view.ignored + view.side_output, view
 
 
 def test_page_views_per_minute_is_what_the_oracle_counts_in_both_layers(demo):

@@ -19,6 +19,8 @@ from lockstep.stack.java import find_java
 from lockstep.stack.services import Launch, Service, run_dir
 
 _INFRA = resource("infra") / "broker"
+# A broker that is just up, on a machine that is busy, has taken more than three seconds for its metadata.
+_SECONDS = 10
 
 
 def properties(settings: Settings) -> str:
@@ -102,7 +104,7 @@ def advertised(settings: Settings) -> dict[int, tuple[str, int]]:
     host, port = settings.kafka.split(",")[0].rsplit(":", 1)
     net.reach(host, int(port))
     try:
-        metadata = AdminClient(confluent_config(settings) | {"log_level": 0}).list_topics(timeout=3)
+        metadata = AdminClient(confluent_config(settings) | {"log_level": 0}).list_topics(timeout=_SECONDS)
     except KafkaException as error:
         raise Unhealthy(f"Kafka at {settings.kafka} gives no metadata: {error}") from error
     return {number: (str(broker.host), broker.port) for number, broker in metadata.brokers.items()}

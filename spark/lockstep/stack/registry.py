@@ -1,8 +1,9 @@
 """All services of the stack, in the order in which they are shown."""
 
 import sys
+from importlib import import_module
 
-from lockstep import heartbeat
+from lockstep import heartbeat, project
 from lockstep.settings import Settings
 from lockstep.stack import airflow_services, broker, connect, postgres, spark_cluster, spark_server
 from lockstep.stack.errors import StackError
@@ -40,23 +41,35 @@ SERVICES: dict[str, Service] = {
 LAUNCHABLE = SERVICES | {service.name: service for service in spark_cluster.SERVICES}
 
 
+def known() -> dict[str, Service]:
+    """The services by name: the platform's, and those of the project: ``SERVICES`` in its ``<package>/services.py``."""
+    try:
+        package = project.package()
+    except project.ProjectInvalid:
+        return SERVICES
+    if not (project.folder(".") / "services.py").is_file():
+        return SERVICES
+    return SERVICES | {service.name: service for service in import_module(f"{package}.services").SERVICES}
+
+
 def select(names: list[str] | None = None) -> list[Service]:
-    """The services of these names or groups, and those that they need, which come first. All when no name is given.
+    """The services of these names or groups, and those that they need, which come first.
+
+    When no name is given, all but those that start on demand.
 
     Raises:
         StackError: there is no service of that name.
     """
-    selected: dict[str, Service] = {}
+    services, selected = known(), dict[str, Service]()
 
     def add(name: str) -> None:
-        if name not in SERVICES:
-            known = ", ".join([*SERVICES, *GROUPS])
-            raise StackError(f"There is no service named {name}.", f"name one of: {known}.")
-        for needed in SERVICES[name].needs:
+        if name not in services:
+            raise StackError(f"There is no service named {name}.", f"name one of: {', '.join([*services, *GROUPS])}.")
+        for needed in services[name].needs:
             add(needed)
-        selected[name] = SERVICES[name]
+        selected[name] = services[name]
 
-    for name in names or list(SERVICES):
+    for name in names or [service.name for service in services.values() if not service.on_demand]:
         for member in GROUPS.get(name, (name,)):
             add(member)
     return list(selected.values())

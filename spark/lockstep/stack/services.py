@@ -59,6 +59,7 @@ class Service:
         megabytes: roughly the most memory that it takes. The sum must fit in 8 GB.
         stop_signal: the signal that asks its process to end.
         stop_group: whether its child processes get the signal too. Otherwise it ends them itself.
+        on_demand: whether it starts only if somebody names it.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Service:
     megabytes: int = 0
     stop_signal: str = "TERM"
     stop_group: bool = True
+    on_demand: bool = False
 
     def ready(self, settings: Settings) -> str:
         """Check whether ``post_start`` can run.

@@ -12,7 +12,7 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not
 from lockstep.settings import Settings
 from lockstep.stack import doctor, postgres, secrets
 from lockstep.stack.errors import StackError, Unhealthy
-from lockstep.stack.registry import SERVICES, select
+from lockstep.stack.registry import known, select
 from lockstep.stack.services import Service, log_file
 from lockstep.stack.supervisor import Process, Supervisor
 
@@ -49,6 +49,7 @@ class Stack:
     def __init__(self, settings: Settings) -> None:
         self.settings = secrets.ensure(settings) if settings.secrets_file.exists() else settings
         self.supervisor = Supervisor(self.settings)
+        self.services = known()
 
     def up(self, names: list[str] | None = None, say: Say = print) -> None:
         """Start these services (all when no name is given) and those they need, and wait until each is healthy.
@@ -64,7 +65,7 @@ class Stack:
         ours = [service for service in services if not service.external(self.settings)]
         doctor.require(self.settings, [service for service in ours if not self.pid(service.name)], say)
         if any(service.launch for service in ours):
-            self.supervisor.ensure(list(SERVICES.values()))
+            self.supervisor.ensure(list(self.services.values()))
         cancelled, began = Event(), time.monotonic()
         with ThreadPoolExecutor(len(services)) as threads:
             started: dict[str, Future[None]] = {}
@@ -78,11 +79,12 @@ class Stack:
     def down(self, say: Say = print) -> None:
         """Stop everything. A service stops after those that need it. The data stays."""
         running = self.supervisor.processes()
-        services = [service for service in reversed(select()) if running.get(service.name, STOPPED).pid]
+        ordered = reversed(select([*self.services]))
+        services = [service for service in ordered if running.get(service.name, STOPPED).pid]
         with ThreadPoolExecutor(max(len(services), 1)) as threads:
             stopped: dict[str, Future[None]] = {}
             for service in services:
-                users = [future for name, future in stopped.items() if service.name in _all_needs(SERVICES[name])]
+                users = [future for name, future in stopped.items() if service.name in self._all_needs(name)]
                 stopped[service.name] = threads.submit(self._bring_down, service, users, say)
         for future in stopped.values():
             future.result()
@@ -102,9 +104,13 @@ class Stack:
         self.supervisor.kill_orphans()
 
     def health(self, names: list[str] | None = None) -> dict[str, Health]:
-        """Check every service, or these, all at once. Steps, which have no process, are left out."""
+        """Check every service, or these, all at once.
+
+        Steps, which have no process, are left out, and so are services that start on demand and that nobody has started.
+        """
         processes = self.supervisor.processes()
-        services = [service for service in SERVICES.values() if service.launch and (not names or service.name in names)]
+        wanted = names or [n for n, s in self.services.items() if not s.on_demand or processes.get(n, STOPPED).pid]
+        services = [service for name, service in self.services.items() if service.launch and name in wanted]
         with ThreadPoolExecutor(len(services)) as threads:
             states = threads.map(lambda service: self._health(service, processes), services)
             return {service.name: health for service, health in zip(services, states, strict=True)}
@@ -129,8 +135,11 @@ class Stack:
             health: Health = attempts(lambda: self.health([name])[name])
         except RetryError as error:
             last = error.last_attempt.result()
-            raise self._failed(SERVICES[name], f"is {last.state} after {timeout:.0f} s: {last.detail}") from None
+            raise self._failed(self.services[name], f"is {last.state} after {timeout:.0f} s: {last.detail}") from None
         return health
+
+    def _all_needs(self, name: str) -> set[str]:
+        return {n for needed in self.services[name].needs for n in (needed, *self._all_needs(needed))}
 
     def _bring_down(self, service: Service, users: list[Future[None]], say: Say) -> None:
         wait(users)
@@ -235,7 +244,3 @@ class Stack:
             return Health(True, "healthy", check(), pid)
         except Unhealthy as error:
             return Health(False, "unhealthy", str(error), pid)
-
-
-def _all_needs(service: Service) -> set[str]:
-    return {name for needed in service.needs for name in (needed, *_all_needs(SERVICES[needed]))}

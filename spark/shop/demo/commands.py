@@ -15,18 +15,20 @@ from shop.demo.run import Demo, DemoFailed
 def demo(
     days: Annotated[int | None, typer.Option(min=1, max=374, help="Simulate the last N days; 28 at first.")] = None,
 ) -> None:
-    """Start everything, simulate the shop, and prove that live and batch agree."""
+    """Start everything, simulate the shop, and prove that live and batch agree. After that, the shop stays open."""
     console = Console(highlight=False, soft_wrap=True)
     demonstration = Demo(settings.load(), console, days)
     status = demonstration.run()
     own = demonstration.stack.settings
     show(status)
-    if problems := acknowledged(own, status) + status.problems:
+    if problems := acknowledged(own) + status.problems:
         raise DemoFailed("The sums do not add up:\n  " + "\n  ".join(problems))
+    demonstration.open_shop()
     console.print(
         f"\nAirflow     {own.airflow_url}  (user admin; the password is "
         f"LOCKSTEP_AIRFLOW_PASSWORD in {own.secrets_file})\n"
         f"Spark       http://{LOOPBACK}:{own.spark_ui_port}\n"
         f"Data docs   {(own.home / 'data_docs' / 'index.html').as_uri()}\n"
-        "Stop with `make down`; `lockstep status` shows its state."
+        "The shop is open now, and new rows come in: `lockstep status` shows how they get on, and `lockstep logs shop` the shop. "
+        "Stop with `make down`; `lockstep up`, and `lockstep up shop`, go on."
     )

@@ -20,8 +20,8 @@ PINNED = re.compile(r"[\w./-]+:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}")
 SECRET_FIELDS = {
     f"LOCKSTEP_{name.upper()}" for name, field in Settings.model_fields.items() if "Secret" in str(field.annotation)
 }
-# Given by whoever receives alerts; without a receiver there is none.
-GIVEN = {"LOCKSTEP_WEBHOOK_TOKEN", "LOCKSTEP_MAIL_PASSWORD"}
+# Given by whoever receives alerts or runs another Spark server; without them there is none.
+GIVEN = {"LOCKSTEP_WEBHOOK_TOKEN", "LOCKSTEP_MAIL_PASSWORD", "LOCKSTEP_SPARK_TOKEN"}
 
 
 def test_it_follows_the_compose_specification() -> None:

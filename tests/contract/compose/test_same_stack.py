@@ -11,7 +11,7 @@ import pytest
 from tests.support.paths import CHECKOUT
 
 from lockstep.settings import Settings
-from lockstep.stack import airflow_services, broker, connect, spark_server
+from lockstep.stack import airflow_services, broker, connect, spark_properties, spark_server
 from lockstep.stack.registry import LAUNCHABLE, SERVICES
 
 from .conftest import VARIABLE
@@ -119,7 +119,7 @@ def test_the_image_and_the_example_set_settings_only(image_settings: dict[str, s
 
 
 def test_in_a_container_servers_listen_for_the_other_containers(container: Any) -> None:
-    spark = spark_server.configuration(container("spark"))
+    spark = spark_properties.of(container("spark"))
     assert spark["spark.connect.grpc.binding.address"] == spark["spark.driver.bindAddress"] == "0.0.0.0"  # noqa: S104
     assert "spark.driver.host" not in spark
     assert spark_server.network(container("spark-worker")) == {}
@@ -130,7 +130,7 @@ def test_in_a_container_servers_listen_for_the_other_containers(container: Any) 
 
 def test_without_a_container_they_listen_on_the_loopback() -> None:
     settings = Settings(_env_file=None)  # type: ignore[call-arg]
-    spark = spark_server.configuration(settings)
+    spark = spark_properties.of(settings)
     names = ("spark.driver.host", "spark.driver.bindAddress", "spark.connect.grpc.binding.address")
     assert {spark[name] for name in names} == {"127.0.0.1"}
     assert spark_server.network(settings) == {"SPARK_LOCAL_IP": "127.0.0.1"}

@@ -7,9 +7,9 @@ import pytest
 from lockstep.contracts import CONTRACTS
 from lockstep.kafka_clients import java_properties
 from lockstep.settings import LOOPBACK, Settings
-from lockstep.stack import airflow_services, broker, connect, secrets, spark_server
+from lockstep.stack import airflow_services, broker, connect, secrets, spark_properties
 from lockstep.stack.errors import StackError
-from lockstep.stack.registry import SERVICES, select
+from lockstep.stack.registry import SERVICES, known, select
 from lockstep.stack.services import environment, inherited
 from lockstep.stack.supervisor import Supervisor
 
@@ -36,6 +36,12 @@ def test_what_a_service_needs_comes_before_it() -> None:
 
 def test_airflow_is_the_name_of_all_its_processes() -> None:
     assert {"airflow-scheduler", "airflow-triggerer", "postgres"} < {service.name for service in select(["airflow"])}
+
+
+def test_the_projects_own_service_starts_only_when_it_is_named() -> None:
+    assert "shop" not in [service.name for service in select()]
+    assert [service.name for service in select(["shop"])] == ["postgres", "kafka", "shop"]
+    assert known().keys() - SERVICES.keys() == {"shop"}
 
 
 def test_a_misspelt_service_is_refused_with_the_names_that_there_are() -> None:
@@ -79,7 +85,7 @@ def test_the_broker_and_the_spark_server_listen_on_the_loopback_only(settings: S
     listeners = [line for line in broker.properties(settings).splitlines() if "listeners=" in line]
     assert len(listeners) == 2
     assert all(address.split("//")[1].startswith(LOOPBACK) for line in listeners for address in line.split(","))
-    assert spark_server.configuration(settings)["spark.connect.grpc.binding.address"] == LOOPBACK
+    assert spark_properties.of(settings)["spark.connect.grpc.binding.address"] == LOOPBACK
 
 
 def test_a_path_in_a_properties_file_is_read_by_java_as_it_is() -> None:
@@ -92,7 +98,7 @@ def test_a_path_in_a_properties_file_is_read_by_java_as_it_is() -> None:
 
 def test_the_file_of_the_fair_scheduler_is_named_as_hadoop_reads_it(settings: Settings) -> None:
     """Hadoop does not decode a URI: this fails in a directory with a space in its name when the file is named by one."""
-    file = spark_server.configuration(settings)["spark.scheduler.allocation.file"]
+    file = spark_properties.of(settings)["spark.scheduler.allocation.file"]
     assert Path(file.removeprefix("file://")).is_file()
 
 
@@ -138,3 +144,9 @@ def test_the_broker_keeps_its_log_in_a_directory_of_any_name(settings: Settings)
     assert own["log.dirs"].startswith(f"{home}/")
     # Java reads a properties file as Latin-1.
     assert broker.properties(settings.model_copy(update={"home": home})).isascii()
+
+
+def test_only_the_checkpoints_of_a_local_lake_are_renamed_by_the_older_interface(settings: Settings) -> None:
+    manager = "spark.sql.streaming.checkpointFileManagerClass"
+    assert manager in spark_properties.of(settings)
+    assert manager not in spark_properties.of(settings.model_copy(update={"lake": "s3://lake/of/ours"}))

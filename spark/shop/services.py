@@ -1,0 +1,22 @@
+"""What the shop adds to the stack: it is open, as the service ``shop``, once somebody opens it."""
+
+import sys
+
+from lockstep.settings import Settings
+from lockstep.stack.services import Launch, Service
+
+# Modest: two cores run all views beside it.
+RECORDS_A_SECOND = 5
+
+
+def _open(settings: Settings) -> Launch:
+    command = ["-P", "-m", "lockstep.cli", "simulate", "--live", f"--rate={RECORDS_A_SECOND}"]
+    return Launch([sys.executable, *command], cwd=settings.home)
+
+
+def _is_open(_settings: Settings) -> str:
+    return f"open: {RECORDS_A_SECOND} records a second"
+
+
+SHOP = Service(name="shop", check=_is_open, launch=_open, needs=("postgres", "kafka"), megabytes=300, on_demand=True)
+SERVICES = (SHOP,)
