@@ -11,21 +11,22 @@ from airflow.serialization.serialized_objects import DagSerialization
 HEAVY = ("pyspark", "dbt", "great_expectations", "pandas", "kafka")
 
 
-def interval(dag: Any) -> list[str] | None:
+def interval(timetable: Any) -> list[str] | None:
     """The data interval of a run that is started in the morning of 20 November."""
-    timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable
     span = timetable.infer_manual_data_interval(run_after=datetime(2026, 11, 20, 7, tzinfo=UTC))
     return [span.start.isoformat(), span.end.isoformat()] if span else None
 
 
 def described(dag: Any) -> dict[str, Any]:
     """The properties of a DAG that the tests read."""
+    timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable
     return {
         "doc": dag.doc_md,
         "description": dag.description,
         "tags": sorted(dag.tags),
         "catchup": dag.catchup,
-        "interval": interval(dag),
+        "schedule": timetable.summary,
+        "interval": interval(timetable),
         "params": {name: dag.params.get_param(name).schema for name in dag.params},
         "tasks": {
             task.task_id: {
