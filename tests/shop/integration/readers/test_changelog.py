@@ -6,9 +6,10 @@ from contextlib import closing
 import pytest
 from confluent_kafka import Producer
 from kafka import TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
-from lockstep.kafka_clients import confluent_config, consumer, latest_by_key
+from lockstep.kafka_clients import admin, confluent_config, consumer, latest_by_key
 from shop.readers.topics import own_topic
 
 USERS = [
@@ -25,10 +26,15 @@ TABLE = {b"user:123": b"Alice V3", b"user:456": b"Bob Updated", b"user:789": b"C
 
 @pytest.fixture
 def compacted(settings):
-    """A compacted topic whose cleaner has no reason to wait; each record closes the segment of the one before."""
+    """A compacted topic that is cleaned from ``let_the_cleaner_in`` on; each record closes the segment of the one before."""
     eager = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.001"}
-    with own_topic(settings, 1, eager) as name:
+    with own_topic(settings, 1, eager | {"min.compaction.lag.ms": str(10 * 365 * 86_400_000)}) as name:
         yield name
+
+
+def let_the_cleaner_in(settings, topic):
+    with closing(admin(settings)) as client:
+        client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"min.compaction.lag.ms": "0"})])
 
 
 def send(settings, topic, records):
@@ -54,6 +60,7 @@ def test_compaction(settings, compacted):
     send(settings, compacted, [*USERS, (CLOSING, None)])
     assert offsets(settings, compacted) == [0, 1, 2, 3, 4, 5]
     assert latest_by_key(settings, compacted) == TABLE
+    let_the_cleaner_in(settings, compacted)
     wait_until = Retrying(stop=stop_after_delay(90), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
     wait_until(lambda: len(offsets(settings, compacted)) < len(USERS))
     assert offsets(settings, compacted) == [3, 4, 5]
