@@ -102,7 +102,7 @@ def main() -> None:
         "ingest": lambda spark: ingest(spark, config, contract, "benchmark"),
         "refine": lambda spark: refine(spark, config, contract, "benchmark"),
         "roll_up": lambda spark: roll_up(spark, config, view, "benchmark"),
-        "reconcile": lambda spark: reconcile(spark, config, [view], "benchmark"),
+        "reconcile": lambda spark: reconcile(spark, config, view, "benchmark"),
     }
     windows = 0
     with connect(config, "benchmark") as spark:

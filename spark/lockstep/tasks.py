@@ -4,22 +4,20 @@ Each function opens its own client of the Spark server. Every function may run a
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from lockstep import lake, marts
 from lockstep import settings as configuration
 from lockstep.batch import rollup
 from lockstep.catalog import connect
-from lockstep.contracts import CONTRACTS, Contract
+from lockstep.contracts import CONTRACTS
 from lockstep.control.intervals import backfilling, of_gold
-from lockstep.definition import View
 from lockstep.definition.registry import chosen
 from lockstep.definition.tables import gold_of
-from lockstep.errors import LockstepError
+from lockstep.for_each import TaskFailed, for_each
 from lockstep.ingest import bronze
 from lockstep.maintain import run as maintenance
 from lockstep.quality import docs, readiness
@@ -39,20 +37,13 @@ if TYPE_CHECKING:
     from lockstep.reconcile.report import Report
     from lockstep.settings import Settings
 
-Item = TypeVar("Item", Contract, View)
-Work = Callable[["SparkSession", "Settings", Item, str], "Entry | None"]
-Connect = Callable[["Settings", str], AbstractContextManager["SparkSession"]]
 log = logging.getLogger(__name__)
-
-
-class TaskFailed(LockstepError):
-    """A task failed for some of its streams or views. The message names each with its reason."""
 
 
 def ingest(kind: str, run_id: str) -> dict[str, int]:
     """Write new records of the topics of a kind (``events`` or ``changes``) to bronze; new rows by stream."""
     contracts = bronze.behind(configuration.load(), (c for c in CONTRACTS.values() if c.kind == kind))
-    return for_each("ingest", bronze.ingest, contracts, run_id)
+    return _rows(for_each("ingest", bronze.ingest, contracts, run_id))
 
 
 def unrefined() -> list[str]:
@@ -63,14 +54,19 @@ def unrefined() -> list[str]:
 
 def refine(run_id: str) -> dict[str, int]:
     """Bring silver up to bronze; new rows by stream."""
-    return for_each("refine", silver.refine, [CONTRACTS[name] for name in unrefined()], run_id)
+    return _rows(for_each("refine", silver.refine, [CONTRACTS[name] for name in unrefined()], run_id))
 
 
 def roll_up(run_id: str) -> dict[str, int]:
     """Bring the views' gold up to silver; new rows by view. A view waits while a gate of its silver tables is shut."""
     settings = configuration.load()
     views = readiness.ready(settings, chosen(settings.views))
-    return for_each("roll_up", rollup.roll_up, views, run_id)
+    return _rows(for_each("roll_up", rollup.roll_up, views, run_id))
+
+
+def _rows(entries: "Mapping[str, Entry]") -> dict[str, int]:
+    """How many rows were written, where there were new ones."""
+    return {name: entry.rows for name, entry in entries.items()}
 
 
 def gate(layer: str, run_id: str) -> dict[str, int]:
@@ -174,10 +170,13 @@ def reconcile(run_id: str) -> dict[str, str]:
         TaskFailed: a window differs for no known reason.
     """
     settings = configuration.load()
-    with connect(settings, "reconcile") as spark:
-        reports = reconciliation.reconcile(spark, settings, chosen(settings.views), run_id)
-        merged.publish(spark, settings, chosen(settings.views))
-    return verdicts(reports)
+    views = chosen(settings.views)
+    try:
+        reports = for_each("reconcile", reconciliation.reconcile, views, run_id)
+    finally:
+        with connect(settings, "reconcile") as spark:
+            merged.publish(spark, settings, views)
+    return verdicts(reports.values())
 
 
 def verdicts(reports: "Iterable[Report]") -> dict[str, str]:
@@ -201,46 +200,3 @@ def maintain(run_id: str) -> list[str]:
     with connect(settings, "maintain") as spark:
         results = maintenance.maintain(spark, settings, lake.tables(settings), run_id)
     return [f"{r.table}: {r.files_before} files before, {r.files_after} files after" for r in results]
-
-
-def for_each(
-    name: str, work: "Work[Item]", items: Iterable[Item], run_id: str, connect: Connect = connect
-) -> dict[str, int]:
-    """Do the work for each item, in a thread with a Spark session for each core; new rows by item, where there were any.
-
-    An item that fails does not stop the others.
-
-    Raises:
-        TaskFailed: some items failed. The message names them with their reasons; the others are done.
-    """
-    settings = configuration.load()
-    items = list(items)
-    rows: dict[str, int] = {}
-    failures: dict[str, Exception] = {}
-    # The threads share one iterator, so each item is worked on once.
-    queue = iter(items)
-
-    def drain() -> None:
-        with connect(settings, name) as spark:
-            for item in queue:
-                try:
-                    entry = work(spark, settings, item, run_id)
-                # Any exception: the other items must go on. It is raised again below.
-                except Exception as error:
-                    log.exception("%s of %s failed", name, item.name)
-                    failures[item.name] = error
-                else:
-                    if entry:
-                        rows[item.name] = entry.rows
-
-    _in_threads(drain, min(settings.cores, len(items)))
-    if failures:
-        reasons = "\n  ".join(f"{item}: {error}" for item, error in failures.items())
-        raise TaskFailed(f"{name}: {len(failures)} failed, the others are done:\n  {reasons}")
-    return rows
-
-
-def _in_threads(function: Callable[[], Any], count: int) -> None:
-    with ThreadPoolExecutor(max(count, 1)) as pool:
-        for future in [pool.submit(function) for _ in range(count)]:
-            future.result()

@@ -54,7 +54,7 @@ def test_live_is_batch_is_oracle_over_an_hour_with_kills(number, stack, report):
     )
     with connect(stack.settings, "soak") as spark:
         wrong = patiently(_wrong, spark, sent)
-        reports = reconcile(spark, stack.settings, list(VIEWS.values()), "soak")
+        reports = [reconcile(spark, stack.settings, view, "soak") for view in VIEWS.values()]
         wrong += [
             f"{r.view}: {r.verdict} in {r.windows} windows" for r in reports if r.verdict != "equal" or not r.windows
         ]

@@ -1,6 +1,7 @@
 """``lockstep reconcile``: do both layers agree, and if not, why?"""
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,8 +9,8 @@ import typer
 from rich.console import Console
 
 from lockstep import settings as configuration
-from lockstep.catalog import connect
 from lockstep.definition.registry import chosen
+from lockstep.for_each import for_each
 from lockstep.reconcile.report import junit, render
 from lockstep.reconcile.run import reconcile as work
 
@@ -26,8 +27,8 @@ def reconcile(
     settings = configuration.load()
     selected = chosen(",".join(views) if views else settings.views)
     again = again_since.replace(tzinfo=UTC) if again_since else None
-    with connect(settings, "reconcile") as spark:
-        reports = work(spark, settings, selected, f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}", again)
+    run_id = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    reports = list(for_each("reconcile", partial(work, again_since=again), selected, run_id).values())
     Console().print(render(reports))
     if junit_file:
         junit(reports).write(junit_file, encoding="utf-8", xml_declaration=True)

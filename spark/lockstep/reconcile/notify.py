@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lockstep import lake, ledger
+from lockstep import lake
 from lockstep.definition import View
 from lockstep.definition.alerting import Delivery
-from lockstep.definition.columns import Columns, ddl
+from lockstep.ledger.ops_table import OpsTable
 from lockstep.reconcile.difference import Difference
 from lockstep.sinks.kafka_sink import KafkaSink, KafkaSinkConfig
 from lockstep.sinks.message import alert_id
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-CORRECTIONS = "ops.corrections"
-ALERTS = "ops.alerts"
-_COLUMNS: dict[str, Columns] = {
-    CORRECTIONS: {
+CORRECTIONS = OpsTable(
+    "ops.corrections",
+    {
         "alert_id": "STRING",
         "view": "STRING",
         "window_start": "TIMESTAMP",
@@ -35,7 +34,11 @@ _COLUMNS: dict[str, Columns] = {
         "run_id": "STRING",
         "at": "TIMESTAMP",
     },
-    ALERTS: {
+    writer="reconcile",
+)
+ALERTS = OpsTable(
+    "ops.alerts",
+    {
         "alert_id": "STRING",
         "kind": "STRING",
         "subject": "STRING",
@@ -43,10 +46,11 @@ _COLUMNS: dict[str, Columns] = {
         "run_id": "STRING",
         "at": "TIMESTAMP",
     },
-}
+    writer="reconcile",
+)
 _SINKS = {
-    CORRECTIONS: KafkaSinkConfig("reconcile.corrections", "corrections", "key", Delivery.AT_LEAST_ONCE),
-    ALERTS: KafkaSinkConfig("reconcile.alerts", "alerts", "subject", Delivery.AT_LEAST_ONCE),
+    CORRECTIONS.name: KafkaSinkConfig("reconcile.corrections", "corrections", "key", Delivery.AT_LEAST_ONCE),
+    ALERTS.name: KafkaSinkConfig("reconcile.alerts", "alerts", "subject", Delivery.AT_LEAST_ONCE),
 }
 
 
@@ -73,7 +77,7 @@ def publish_corrections(
         for d in differences
         if d.corrected
     ]
-    return _publish(spark, settings, CORRECTIONS, rows)
+    return _publish(spark, settings, CORRECTIONS, rows, run_id)
 
 
 def publish_alert(
@@ -92,21 +96,22 @@ def publish_alert(
         "run_id": run_id,
         "at": datetime.now(UTC),
     }
-    return _publish(spark, settings, ALERTS, [row])
+    return _publish(spark, settings, ALERTS, [row], run_id)
 
 
-def _publish(spark: "SparkSession", settings: "Settings", table: str, rows: list[dict[str, Any]]) -> int:
+def _publish(
+    spark: "SparkSession", settings: "Settings", table: OpsTable, rows: list[dict[str, Any]], run_id: str
+) -> int:
     """Publish the rows whose id is not in the table yet; returns how many."""
     if not rows:
         return 0
-    if not lake.exists(settings, table):
-        lake.create(spark, settings, table, _COLUMNS[table])
-    published = {row["alert_id"] for row in lake.read(spark, settings, table).select("alert_id").collect()}
-    new = [row for row in rows if row["alert_id"] not in published]
-    if new:
-        seq = next((c.record["seq"] for c in lake.commits(settings, table) if "seq" in c.record), 0) + 1
-        KafkaSink(_SINKS[table])(new, seq)
-        record = {"writer": "reconcile", "seq": seq}
-        frame = spark.createDataFrame([tuple(row.values()) for row in new], ddl(_COLUMNS[table]))
-        lake.append(frame, settings, table, ledger.txn(table, record), record)
+    with table.writing(spark, settings, run_id) as commit:
+        published: set[str] = set()
+        if commit.newest:
+            ids = lake.read(spark, settings, table.name).select("alert_id").collect()
+            published = {row["alert_id"] for row in ids}
+        new = [row for row in rows if row["alert_id"] not in published]
+        if new:
+            KafkaSink(_SINKS[table.name])(new, commit.seq)
+            commit.append([tuple(row.values()) for row in new], {})
     return len(new)

@@ -52,8 +52,7 @@ class Reconciliation:
             run_id=record["run_id"],
             windows=record["windows"],
             unexplained=record["unexplained"],
-            # The first release recorded no causes.
-            causes={Cause(name): windows for name, windows in record.get("causes", {}).items()},
+            causes={Cause(name): windows for name, windows in record["causes"].items()},
             sample=record["sample"],
         )
 

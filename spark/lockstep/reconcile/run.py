@@ -1,16 +1,20 @@
-"""Reconcile views: compare the windows that both layers have closed since the last run, explain differences, and record."""
+"""Reconcile a view: compare the windows that both layers have closed since the last run, explain differences, and record.
+
+Spark compares the rows. What it finds is one row per window, which is worked on and committed without it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
 from lockstep.definition import View
-from lockstep.definition.columns import ddl
 from lockstep.definition.view import BEGINNING
 from lockstep.reconcile import notify
 from lockstep.reconcile.attribute import attribute
@@ -23,7 +27,7 @@ from lockstep.reconcile.report import Report
 from lockstep.reconcile.verdict import Verdict, WindowVerdict, window_verdicts
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from lockstep.settings import Settings
 
@@ -35,7 +39,7 @@ class Extent:
     Args:
         windows: how many there are.
         new: how many of them no run has settled before.
-        first, last: the starts (UTC, naive) of the first and the last window that differs; None: none differs.
+        first, last: the starts (UTC) of the first and the last window that differs; None: none differs.
     """
 
     windows: int
@@ -43,11 +47,18 @@ class Extent:
     first: datetime | None
     last: datetime | None
 
+    @classmethod
+    def of(cls, windows: pa.Table, settled_until: datetime) -> Self:
+        """The extent of some rows of ``by_window``."""
+        differing = windows.filter(pc.field("keys") != pc.field("equal"))
+        first, last = pc.min_max(differing["window_start"]).as_py().values()
+        return cls(windows.num_rows, windows.filter(pc.field("window_end") > settled_until).num_rows, first, last)
+
 
 def reconcile(
-    spark: "SparkSession", settings: "Settings", views: list[View], run_id: str, again_since: datetime | None = None
-) -> list[Report]:
-    """Compare each view's windows that both layers have closed since the last run, and record one row per window.
+    spark: "SparkSession", settings: "Settings", view: View, run_id: str, again_since: datetime | None = None
+) -> Report:
+    """Compare the view's windows that both layers have closed since the last run, and record one row per window.
 
     A window that differs for no known cause, or for a cause that passes, is compared again by every run until it no longer
     does.
@@ -55,49 +66,28 @@ def reconcile(
     Args:
         again_since: also compare the windows that ended after this instant (UTC) and are settled.
     """
-    with lease(settings, TABLE, run_id):
-        lake.create(spark, settings, TABLE, RESULT)
-        _add_missing_columns(spark)
-        return [_reconcile(spark, settings, view, run_id, again_since) for view in views]
-
-
-def _add_missing_columns(spark: "SparkSession") -> None:
-    """Add the columns that the table of an earlier release does not have."""
-    existing = spark.table(TABLE).columns
-    missing = {name: kind for name, kind in RESULT.items() if name not in existing}
-    if missing:
-        spark.sql(f"ALTER TABLE {TABLE} ADD COLUMNS ({ddl(missing)})")
-
-
-def _reconcile(
-    spark: "SparkSession", settings: "Settings", view: View, run_id: str, again_since: datetime | None
-) -> Report:
-    before = last(settings, view)
-    settled_until = before.until if before else BEGINNING
-    since = min(settled_until, again_since or settled_until)
-    rows = comparison_input(spark, settings, view)
-    if rows is None or rows.until <= since:
-        return Report(view.name, Verdict.EQUAL, rows.until if rows else None, 0, 0)
-    closed = view.closed(since, rows.until)
-    rows = replace(rows, live=rows.live.where(closed), batch=rows.batch.where(closed))
-    windows = by_window(rows.live, rows.batch, view).persist()
-    try:
-        extent = _extent(windows, settled_until)
+    with lease(settings, f"{TABLE}/{view.name}", run_id):
+        before = last(settings, view)
+        settled_until = before.until if before else BEGINNING
+        since = min(settled_until, again_since or settled_until)
+        rows = comparison_input(spark, settings, view)
+        if rows is None or rows.until <= since:
+            return Report(view.name, Verdict.EQUAL, rows.until if rows else None, 0, 0)
+        closed = view.closed(since, rows.until)
+        rows = replace(rows, live=rows.live.where(closed), batch=rows.batch.where(closed))
+        windows = by_window(rows.live, rows.batch, view).toArrow()
+        extent = Extent.of(windows, settled_until)
         differences = _attributed(spark, settings, view, rows, extent)
         corrections = notify.publish_corrections(spark, settings, view, differences, run_id)
         verdicts = window_verdicts(differences)
         report = Report.of(view.name, rows.until, extent.windows, differences, verdicts, corrections)
         first_open = min((start for start, window in verdicts.items() if window.open), default=None)
         if first_open:
-            extent = _extent(windows.where(F.col("window_start") < F.lit(first_open)), settled_until)
+            extent = Extent.of(windows.filter(pc.field("window_start") < first_open), settled_until)
         settled = min(rows.until, first_open or rows.until)
-        reconciliation = _next(before, view, report, run_id, settled, extent.new)
         _alert(spark, settings, view, report, verdicts, run_id)
-        results = _results(spark, windows, view, verdicts, run_id)
-        record = reconciliation.as_record()
-        lake.append(results, settings, TABLE, ledger.txn(f"{TABLE}/{view.name}", record), record)
-    finally:
-        windows.unpersist()
+        reconciliation = _next(before, view, report, run_id, settled, extent.new)
+        _write(spark, settings, _results(windows, view, verdicts, run_id), reconciliation)
     return report
 
 
@@ -140,18 +130,6 @@ def _alert(
         notify.publish_alert(spark, settings, view, min(unexplained), text, run_id)
 
 
-def _extent(windows: "DataFrame", settled_until: datetime) -> Extent:
-    """How many windows there are, and between which of them the differences lie."""
-    differs = F.when(F.col("keys") != F.col("equal"), F.col("window_start"))
-    (row,) = windows.agg(
-        F.count("*").alias("windows"),
-        F.count_if(F.col("window_end") > F.lit(settled_until)).alias("new"),
-        F.min(differs).alias("first"),
-        F.max(differs).alias("last"),
-    ).collect()
-    return Extent(**row.asDict())
-
-
 def _attributed(
     spark: "SparkSession", settings: "Settings", view: View, rows: ComparisonInput, extent: Extent
 ) -> list[Difference]:
@@ -167,28 +145,33 @@ def _attributed(
     return attribute(Comparison(spark, settings, view, live, batch, rows.entry, rows.snapshot))
 
 
-def _results(
-    spark: "SparkSession",
-    windows: "DataFrame",
-    view: View,
-    verdicts: Mapping[datetime, WindowVerdict],
-    run_id: str,
-) -> "DataFrame":
-    """One row per window, in the columns of the table."""
-    unexplained = F.lit(Verdict.UNEXPLAINED.value)
-    causes = F.lit(None).cast("string")
-    differs = unexplained
-    if verdicts:
-        rows = [(start, w.verdict.value, ", ".join(w.causes) or None) for start, w in verdicts.items()]
-        attributed = spark.createDataFrame(rows, "window_start TIMESTAMP, differs STRING, causes STRING")
-        windows = windows.join(F.broadcast(attributed), "window_start", "left")
-        # A window without a verdict has only keys beyond attribute.MAX_KEYS.
-        differs, causes = F.coalesce("differs", unexplained), F.col("causes")
-    columns = {
-        "view": F.lit(view.name),
-        "verdict": F.when(F.col("keys") == F.col("equal"), Verdict.EQUAL.value).otherwise(differs),
-        "run_id": F.lit(run_id),
-        "reconciled_at": F.current_timestamp(),
-        "causes": causes,
+def _results(windows: pa.Table, view: View, verdicts: Mapping[datetime, WindowVerdict], run_id: str) -> pa.Table:
+    """One row per window, in the columns of the table.
+
+    Args:
+        windows: the rows of ``by_window``.
+        verdicts: by start, the verdict on each window that differs. One without a verdict has only keys beyond ``MAX_KEYS``.
+    """
+    equal = pc.equal(windows["keys"], windows["equal"]).to_pylist()
+    found = [verdicts.get(start) for start in windows["window_start"].to_pylist()]
+    differs = [window.verdict if window else Verdict.UNEXPLAINED for window in found]
+    results = {
+        "view": [view.name] * len(found),
+        "verdict": [Verdict.EQUAL if is_equal else verdict for is_equal, verdict in zip(equal, differs, strict=True)],
+        "run_id": [run_id] * len(found),
+        "causes": [", ".join(window.causes) or None if window else None for window in found],
     }
-    return windows.withColumns(columns).select(*RESULT)
+    reconciled_at = pa.repeat(pa.scalar(datetime.now(UTC), windows["window_start"].type), len(found))
+    columns = {name: pa.array(values, pa.string()) for name, values in results.items()} | {
+        "reconciled_at": reconciled_at
+    }
+    return pa.table({name: columns[name] if name in columns else windows[name] for name in RESULT})
+
+
+def _write(spark: "SparkSession", settings: "Settings", results: pa.Table, reconciliation: Reconciliation) -> None:
+    """Commit the rows and the record. Views are compared at the same time, but one at a time is written."""
+    record = reconciliation.as_record()
+    with lease(settings, TABLE, reconciliation.run_id):
+        if not lake.exists(settings, TABLE):
+            lake.create(spark, settings, TABLE, RESULT)
+        lake.append(results, settings, TABLE, ledger.txn(f"{TABLE}/{reconciliation.view}", record), record)

@@ -97,7 +97,7 @@ def test_it_reaches_bronze_silver_gold_live_and_serving_and_both_layers_agree(sp
         running = service.start(session, settings, replace(view))
         running.processAllAvailable()
         running.stop()
-    (report,) = reconcile(spark, settings, [view], "run")
+    report = reconcile(spark, settings, view, "run")
     assert (report.verdict, report.windows) == ("equal", 2)
     publish(spark, settings, [view])
     found = spark.table(f"serving.{view.name}").collect()

@@ -97,12 +97,12 @@ def runs(settings, tmp_path_factory) -> Iterator[Any]:
         )
         spark.conf.unset(METADATA)
         pretend_live_is_at_the_end(settings, contract, view)
-        before = reconcile(spark, settings, [view], "before")[0]
+        before = reconcile(spark, settings, view, "before")
         for fault in FAULTS:
             _make(spark, view, fault)
         replaying = START + timedelta(minutes=minute_of("a replay at work"))
         claim(settings, f"replay-{name}", {gold_of(view): (replaying, replaying + timedelta(minutes=1))})
-        after = reconcile(spark, settings, [view], "after", again_since=START)[0]
+        after = reconcile(spark, settings, view, "after", again_since=START)
         release(settings, f"replay-{name}")
         junit_file = tmp_path_factory.mktemp("junit") / "reconcile.xml"
         VIEWS[view.name] = view

@@ -59,7 +59,7 @@ def test_both_layers_give_the_worked_answer_and_reconciliation_finds_them_equal(
         running.stop()
     assert counts(rows(f"live.{view.name}")) == ANSWER
     assert dropped == [0, 0], "Spark's watermark must never decide what is late"
-    report = next(r for r in reconcile(spark, settings, [view], "run") if r.view == view.name)
+    report = reconcile(spark, settings, view, "run")
     assert (report.verdict, report.windows) == ("equal", 3)
     assert verdict(spark, settings, view) == ("equal", 0)
 
@@ -82,7 +82,7 @@ def test_a_difference_is_not_forgotten_until_it_is_repaired(spark, settings, str
 
 
 def verdict(spark, settings, view, **options):
-    report = next(r for r in reconcile(spark, settings, [view], "run", **options) if r.view == view.name)
+    report = reconcile(spark, settings, view, "run", **options)
     return report.verdict, report.unexplained
 
 

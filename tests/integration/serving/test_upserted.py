@@ -77,7 +77,7 @@ class Desk:
         self.live()
 
     def verdict(self) -> tuple[str, set[str]]:
-        (report,) = reconcile(self.spark, self.settings, [self.view], "run")
+        report = reconcile(self.spark, self.settings, self.view, "run")
         return report.verdict, set(report.causes)
 
     def amounts(self) -> dict[str, tuple[str, str]]:
@@ -124,7 +124,7 @@ def test_a_view_that_has_no_rows_yet_is_compared_too(desk):
     desk.broken_order()
     desk.batch()
     desk.live()
-    (report,) = reconcile(desk.spark, desk.settings, [desk.view], "run")
+    report = reconcile(desk.spark, desk.settings, desk.view, "run")
     assert report.verdict == "equal"
     assert report.until is not None, "it was compared"
     desk.order("1", "u1", "100.000")

@@ -50,7 +50,7 @@ def test_late_rows_are_those_of_the_oracle_and_the_ledger_counts_them(spark, sce
 
 
 def test_reconciliation_finds_every_view_equal(spark, scenario, live):
-    reports = reconcile(spark, scenario.settings, list(scenario.views.values()), "scenario")
+    reports = [reconcile(spark, scenario.settings, view, "scenario") for view in scenario.views.values()]
     assert {r.view: (r.verdict, r.unexplained) for r in reports} == {
         view.name: ("equal", 0) for view in scenario.views.values()
     }

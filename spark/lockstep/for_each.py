@@ -1,0 +1,74 @@
+"""Work on several streams or views at a time: a thread with a Spark session for each core."""
+
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TypeVar
+
+from lockstep import settings as configuration
+from lockstep.catalog import connect
+from lockstep.contracts import Contract
+from lockstep.definition import View
+from lockstep.errors import LockstepError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.settings import Settings
+
+Item = TypeVar("Item", Contract, View)
+Result = TypeVar("Result")
+Work = Callable[["SparkSession", "Settings", Item, str], Result | None]
+Connect = Callable[["Settings", str], AbstractContextManager["SparkSession"]]
+log = logging.getLogger(__name__)
+
+
+class TaskFailed(LockstepError):
+    """A task failed for some of its streams or views. The message names each with its reason."""
+
+
+def for_each(
+    name: str, work: "Work[Item, Result]", items: Iterable[Item], run_id: str, connect: Connect = connect
+) -> dict[str, Result]:
+    """Do the work for each item, and return what it returned, by item, in the order of the items; without those of None.
+
+    An item that fails does not stop the others.
+
+    Args:
+        name: of the work, for the Spark server's UI and for messages.
+
+    Raises:
+        TaskFailed: some items failed. The message names them with their reasons; the others are done.
+    """
+    settings = configuration.load()
+    items = list(items)
+    results: dict[str, Result] = {}
+    failures: dict[str, Exception] = {}
+    # The threads share one iterator, so each item is worked on once.
+    queue = iter(items)
+
+    def drain() -> None:
+        with connect(settings, name) as spark:
+            for item in queue:
+                try:
+                    result = work(spark, settings, item, run_id)
+                # Any exception: the other items must go on. It is raised again below.
+                except Exception as error:
+                    log.exception("%s of %s failed", name, item.name)
+                    failures[item.name] = error
+                else:
+                    if result is not None:
+                        results[item.name] = result
+
+    _in_threads(drain, min(settings.cores, len(items)))
+    if failures:
+        reasons = "\n  ".join(f"{item}: {error}" for item, error in failures.items())
+        raise TaskFailed(f"{name}: {len(failures)} failed, the others are done:\n  {reasons}")
+    return {item.name: results[item.name] for item in items if item.name in results}
+
+
+def _in_threads(function: Callable[[], object], count: int) -> None:
+    with ThreadPoolExecutor(max(count, 1)) as pool:
+        for future in [pool.submit(function) for _ in range(count)]:
+            future.result()
