@@ -53,6 +53,16 @@ def silver_page_views(sent: list[dict]) -> dict[tuple[int, int], dict]:
     }
 
 
+def numbered_page_views(sent: list[dict]) -> list[tuple[str, int]]:
+    """Every event that belongs into silver, and which one of its user it is, from 1, by time and id."""
+    counts: Counter = Counter()
+    numbers = []
+    for event in sorted(silver_page_views(sent).values(), key=lambda event: (event["at"], event["event_id"])):
+        counts[event["user_id"]] += 1
+        numbers.append((event["event_id"], counts[event["user_id"]]))
+    return sorted(numbers)
+
+
 def _outcomes(sent: list[dict]) -> Iterator[tuple[dict, str, dict, datetime]]:
     first_arrival: dict[str, datetime] = {}
     for record in sent:

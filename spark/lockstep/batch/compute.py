@@ -12,7 +12,7 @@ from lockstep.batch.saved_machines import SCHEMA
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
 from lockstep.definition.events import event, events, micros
-from lockstep.definition.keyed import Event, advance, final, in_log_order
+from lockstep.definition.keyed import Event, advance, in_log_order, last_of_each_key
 from lockstep.definition.machine import Machine
 
 if TYPE_CHECKING:
@@ -109,9 +109,11 @@ def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table]
     from pyspark.sql.pandas.types import to_arrow_schema
 
     schema = to_arrow_schema(columns)
+    # Asked here: it depends on the contracts, and a worker of the server would have to load the project for them.
+    upserts = view.upserts
 
     def run(rows: "pa.Table") -> "pa.Table":
         _, out = advance(view, None, _in_order(map(event, rows.to_pylist())), until)
-        return pa.Table.from_pylist(final(view, out), schema=schema)
+        return pa.Table.from_pylist(last_of_each_key(out, view.key) if upserts else out, schema=schema)
 
     return run

@@ -210,4 +210,9 @@ def _fire_timers(view: Keyed, state: State, until: datetime, rows: list[Row], in
 
 def final(view: Keyed, rows: list[Row]) -> list[Row]:
     """The rows that remain, of rows in the order in which a machine gave them: all, or each key's last where the view upserts."""
-    return list({tuple(row[k] for k in view.key): row for row in rows}.values()) if view.upserts else rows
+    return last_of_each_key(rows, view.key) if view.upserts else rows
+
+
+def last_of_each_key(rows: list[Row], key: tuple[str, ...]) -> list[Row]:
+    """Of the rows with the same values in some columns, the last one."""
+    return [*{tuple(row[k] for k in key): row for row in rows}.values()]

@@ -93,7 +93,7 @@ def main() -> None:
     stream, view = flow.stream_named(given.stream)
     CONTRACTS[stream.name] = stream
     VIEWS.clear()
-    VIEWS[view.name] = view
+    VIEWS.update({each.name: each for each in (view, *flow.shared_views(stream))})
     if given.large:
         writes.SMALL_ROWS = 0
     if given.without:

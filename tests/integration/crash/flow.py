@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import random
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from datetime import timedelta
 from typing import Any
 
 from deltalake import DeltaTable
+from pyspark import cloudpickle
 from tenacity import Retrying, stop_after_attempt, wait_fixed
 from tests.support import retail_oracle
 from tests.support.shop import START, Shop
@@ -24,13 +26,16 @@ from lockstep import lake
 from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition import View
+from lockstep.definition import Event, Input, Keyed, View
 from lockstep.definition.registry import VIEWS
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
 from lockstep.replay import run
 from lockstep.replay.parse import parse
 from lockstep.settings import Settings
+
+# What the server runs goes there as code: it does not have the tests.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 # Of the first hour of the traffic, which is replayed. On a slow machine there is more than an hour of it.
 END_OF_HOUR = START + timedelta(hours=1)
@@ -41,6 +46,25 @@ def stream_named(name: str) -> tuple[Contract, View]:
     """A stream like page_views and its view, as the fixtures of the same names make them."""
     contract = replace(CONTRACTS["page_views"], name=name, topic=name)
     return contract, replace(VIEWS["page_views_per_minute"], name=f"per_minute_{name[-8:]}", input=name)
+
+
+def shared_views(stream: Contract) -> tuple[Keyed, Keyed]:
+    """Two views that number the events of each user. They share a live job, which writes a table of each."""
+    first = Keyed(
+        name=f"first_{stream.name[-8:]}",
+        columns={"event_id": "STRING", "number": "BIGINT"},
+        key=("event_id",),
+        # Longer than any event of the traffic takes: each is counted.
+        allowed_lateness=timedelta(seconds=10),
+        inputs=(Input(stream.name, "user_id", ("event_id",)),),
+        process=_numbered,
+    )
+    return first, replace(first, name=f"second_{stream.name[-8:]}")
+
+
+def _numbered(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
+    number = (state or 0) + 1
+    return number, [{"event_id": event.data["event_id"], "number": number}]
 
 
 def table_named(name: str) -> Contract:
@@ -97,6 +121,11 @@ class Traffic(Shop):
                 self.view(event_id, self._second, arrives_after=after + 1, user_id=user, page=page)
             if self._dice.random() < 0.05:
                 self.raw(b"{broken", self._second, key=user)
+        self.time_passes(0)
+
+    def time_passes(self, seconds: float) -> None:
+        """Nothing happens for so long: each partition says so."""
+        self._second += seconds
         self.heartbeat(self._second)
         self.flush()
 
@@ -209,6 +238,11 @@ def windows(settings: Settings, table: str) -> Counter[Any]:
     """The rows (minute, page, views) of a table of the view's windows, and how often each is there."""
     rows = _rows(settings, table, "window_start", "page", "views")
     return Counter((row["window_start"], row["page"], row["views"]) for row in rows)
+
+
+def numbers(settings: Settings, table: str) -> list[tuple[str, int]]:
+    """The rows (event_id, number) of a table of :func:`shared_views`, sorted."""
+    return sorted((row["event_id"], row["number"]) for row in _rows(settings, table, "event_id", "number"))
 
 
 def rows_of(views: Counter[Any]) -> Counter[Any]:

@@ -9,7 +9,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,11 @@ from tests.integration.crash.flow import (
     Traffic,
     digest,
     drain,
+    numbers,
     recover,
     replay,
     rows_of,
+    shared_views,
     stream_named,
     violations,
     windows,
@@ -36,7 +38,7 @@ from tests.support import retail_oracle
 from lockstep import lake
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition import View
+from lockstep.definition import Keyed, View
 from lockstep.definition.registry import VIEWS
 from lockstep.kafka_clients import ensure_topics
 from lockstep.live import generations
@@ -53,12 +55,18 @@ WATCHED = 50
 
 @dataclass
 class Scenario:
-    """A stream with traffic, and the crashes of what works on it."""
+    """A stream with traffic, and the crashes of what works on it.
+
+    Args:
+        view: of windows, in both layers.
+        shared: views that share a live job.
+    """
 
     settings: Settings
     stack: Stack
     stream: Contract
     view: View
+    shared: tuple[Keyed, Keyed]
     traffic: Traffic
     directory: Path
     recovered_in: float = 0.0
@@ -191,8 +199,17 @@ class Scenario:
             assert begun == done + 1, "too late, or too early"
             self.server_is_back()
 
+    def server_dies_between_two_tables(self) -> None:
+        """P6 of a shared job: one micro-batch is in the table of one view, and not in that of the other."""
+        self.keep_live()
+        first, second = (Path(lake.path(self.settings, f"live.{view.name}")) / "_delta_log" for view in self.shared)
+        with self.traffic.flowing(most=1000):
+            until(lambda: all(any(log.glob("*.json")) for log in (first, second)), within=240)
+            self.server_dies_when(lambda: 0 <= _batch_of_newest(second) < _batch_of_newest(first))
+            self.server_is_back()
+
     def keep_live(self) -> None:
-        """Run the live service, and start it again whenever it dies, until the scenario is over."""
+        """Run the live service with all views, and start it again whenever it dies, until the scenario is over."""
         if not self.is_live:
             self.exit_stack.enter_context(supervised(self.stream.name, "--live"))
             self.is_live = True
@@ -223,10 +240,14 @@ class Scenario:
             patiently(self.live_is_right)
 
     def live_is_right(self) -> bool:
-        """Whether the live table has what the oracle says."""
+        """Whether the live tables have what the oracle says."""
+        # Machines look at their timers when something arrives.
+        self.traffic.time_passes(1)
         sent = sorted(self.traffic.sent, key=lambda r: (r["partition"], r["offset"]))
         views, _ = retail_oracle.count_page_views(sent)
-        return windows(self.settings, f"live.{self.view.name}") == rows_of(views)
+        expected = retail_oracle.numbered_page_views(sent)
+        shared_are_right = (numbers(self.settings, f"live.{view.name}") == expected for view in self.shared)
+        return windows(self.settings, f"live.{self.view.name}") == rows_of(views) and all(shared_are_right)
 
     def table(self, layer: str) -> Path:
         """Where the stream's (or, live, the view's) table of a layer lies."""
@@ -234,10 +255,11 @@ class Scenario:
         return Path(lake.path(self.settings, f"{layer}.{name}"))
 
     def server_dies_when(self, marked: Callable[[], Any], process: Any = None) -> None:
-        """Kill the Spark server, and the task, at a moment when ``marked`` is true."""
+        """Kill the Spark server with its Python workers, and the task, at a moment when ``marked`` is true."""
         server = psutil.Process(self.stack.pid("spark"))
-        freeze_when(server, marked, within=240)
-        server.kill()
+        for frozen in freeze_when(server, marked, within=240):
+            with suppress(psutil.NoSuchProcess):
+                frozen.kill()
         server.wait(30)
         if process is not None:
             kill(process)
@@ -255,9 +277,8 @@ def new_scenario(stack: Stack, directory: Path) -> Iterator[Scenario]:
     stream, view = stream_named(f"page_views_{uuid.uuid4().hex[:8]}")
     ensure_topics(settings, {stream.name: stream})
     CONTRACTS[stream.name], VIEWS[view.name] = stream, view
-    scenario = Scenario(
-        settings, stack, stream, view, Traffic(settings, stream, random.SystemRandom().randrange(2**32)), directory
-    )
+    traffic = Traffic(settings, stream, random.SystemRandom().randrange(2**32))
+    scenario = Scenario(settings, stack, stream, view, shared_views(stream), traffic, directory)
     try:
         with scenario.exit_stack:
             yield scenario
@@ -274,6 +295,7 @@ BY_POINT: dict[str, Callable[[Scenario, random.Random], None]] = {
     "P4": lambda scenario, dice: scenario.task_dies_at("quarantine-committed", dice.randrange(1, 4)),
     "P5": lambda scenario, dice: scenario.task_dies_at("silver-committed", dice.randrange(1, 5)),
     "P6": lambda scenario, dice: scenario.server_dies_under_a_live_query("P6", dice.randrange(1, 12)),
+    "P6 shared": lambda scenario, _: scenario.server_dies_between_two_tables(),
     "P7": lambda scenario, dice: scenario.server_dies_under_a_live_query("P7", dice.randrange(2, 12)),
     "P8": lambda scenario, dice: scenario.server_dies_in_a_log_checkpoint(dice.randrange(1, 4)),
     "P9 OPTIMIZE": lambda scenario, _: scenario.server_dies_while_compacting(),

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,16 +25,28 @@ def until(look: Callable[[], Found], within: float = 60) -> Found:
     return found
 
 
-def freeze_when(process: psutil.Process, marked: Callable[[], Any], within: float) -> None:
-    """Freeze the process at a moment when ``marked`` is true: it still is while the process is frozen."""
+def freeze_when(process: psutil.Process, marked: Callable[[], Any], within: float) -> list[psutil.Process]:
+    """Freeze the process and its children at a moment when ``marked`` is true: it still is while they are frozen.
 
-    def frozen() -> bool:
+    Returns:
+        all that are frozen.
+    """
+
+    def frozen() -> list[psutil.Process]:
         if not marked():
-            return False
-        process.suspend()
+            return []
+        family = [process, *process.children(recursive=True)]
+        _each(family, psutil.Process.suspend)
         if marked():
-            return True
-        process.resume()
-        return False
+            return family
+        _each(family, psutil.Process.resume)
+        return []
 
-    until(frozen, within)
+    return until(frozen, within)
+
+
+def _each(processes: list[psutil.Process], do: Callable[[psutil.Process], None]) -> None:
+    for process in processes:
+        # A worker may have ended meanwhile.
+        with suppress(psutil.NoSuchProcess):
+            do(process)

@@ -1,15 +1,17 @@
 """Every fault is found and attributed to its cause. Each is in a minute of its own, and the other minutes are equal."""
 
 import json
+import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 from xml.etree.ElementTree import parse
 
 import pytest
+from pyspark import cloudpickle
 from tests.integration.reconcile.test_run import pretend_live_is_at_the_end
 from tests.support.shop import START, Shop
 from typer.testing import CliRunner
@@ -20,6 +22,7 @@ from lockstep.catalog import connect
 from lockstep.cli.main import app
 from lockstep.contracts import CONTRACTS
 from lockstep.control.intervals import claim, release
+from lockstep.definition import Event, Input, Keyed, View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of
 from lockstep.definition.version import definition_version
@@ -29,6 +32,9 @@ from lockstep.reconcile.difference import Cause
 from lockstep.reconcile.record import last
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
+
+# What the server runs goes there as code: it does not have the tests.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,43 @@ class Fault:
     corrected: bool = True
 
 
-WHOLE = "window_start = {minute}"
+QUIET = timedelta(seconds=20)
+
+
+def _visit(state: Any, event: Event) -> tuple[Any, list[Any]]:
+    before = state or {"page": event.data["page"], "started_at": event.time, "views": 0}
+    return before | {"views": before["views"] + 1, "last": event.time}, []
+
+
+def _until_quiet(state: Any) -> datetime:
+    last: datetime = state["last"]
+    return last + QUIET
+
+
+def _visited(state: Any, _: datetime) -> tuple[Any, list[Any]]:
+    return None, [{name: state[name] for name in ("page", "started_at", "views")}]
+
+
+def windowed(name: str, stream: str) -> View:
+    """The views of each page in each minute."""
+    return replace(VIEWS["page_views_per_minute"], name=name, input=stream)
+
+
+def keyed(name: str, stream: str) -> View:
+    """The views of each page without 20 seconds of quiet between them: all that one minute of the test has."""
+    return Keyed(
+        name=name,
+        columns={"page": "STRING", "started_at": "TIMESTAMP", "views": "BIGINT"},
+        key=("page", "started_at"),
+        allowed_lateness=timedelta(seconds=5),
+        inputs=(Input(stream, "page", ("page",)),),
+        process=_visit,
+        timer=_until_quiet,
+        on_timer=_visited,
+    )
+
+
+WHOLE = "{time} >= {minute} AND {time} < {minute} + INTERVAL 1 MINUTE"
 HOME = f"{WHOLE} AND page = '/'"
 FAULTS = {
     "nothing": Fault("", "equal", "equal", corrected=False),
@@ -78,12 +120,12 @@ def minute_of(fault: str) -> int:
     return list(FAULTS).index(fault)
 
 
-@pytest.fixture(scope="module")
-def runs(settings, tmp_path_factory) -> Iterator[Any]:
+@pytest.fixture(scope="module", params=[windowed, keyed], ids=lambda view_of: view_of.__name__)
+def runs(request, settings, tmp_path_factory) -> Iterator[Any]:
     """Both layers agree on every minute. Then each fault is made in its minute, and the layers are compared again."""
     name = f"page_views_{uuid.uuid4().hex[:8]}"
     contract = CONTRACTS[name] = replace(CONTRACTS["page_views"], name=name, topic=name)
-    view = replace(VIEWS["page_views_per_minute"], name=f"faults_{name[-8:]}", input=name)
+    view = request.param(f"faults_{name[-8:]}", name)
     ensure_topics(settings, {name: contract})
     with connect(settings, "test") as spark:
         _play(Shop(settings, contract))
@@ -138,7 +180,8 @@ def _play(shop: Shop) -> None:
 
 def _make(spark: Any, view: Any, fault: str) -> None:
     minute = START + timedelta(minutes=minute_of(fault))
-    names = {"live": f"live.{view.name}", "gold": f"gold.{view.name}", "minute": f"TIMESTAMP '{minute:%F %T}'"}
+    tables = {"live": f"live.{view.name}", "gold": f"gold.{view.name}"}
+    names = tables | {"time": view.time_column, "minute": f"TIMESTAMP '{minute:%F %T}'"}
     if fault == "another definition live":
         spark.conf.set(METADATA, json.dumps({"writer": "live", "definition": "another"}))
     if FAULTS[fault].statement:

@@ -1,5 +1,6 @@
 """Both layers give the same rows from one definition, and every closed window is compared."""
 
+from datetime import timedelta
 from pathlib import Path
 
 from tests.support.checkpoints import write_batch
@@ -15,9 +16,10 @@ from lockstep.refine.silver import refine
 
 
 def pretend_live_is_at_the_end(settings, stream, view):
-    """Write a checkpoint of the live query that ends where the topic ends."""
+    """Write a checkpoint of the live query that ends where the topic ends, with all of its event time passed."""
     ends = {str(p): end for p, (_, end) in topic_offsets(settings, stream.topic).partitions.items()}
-    write_batch(Path(lake.checkpoint(settings, view.name, 1)), 0, {stream.topic: ends})
+    watermark = int((START + timedelta(days=1)).timestamp() * 1000)
+    write_batch(Path(lake.checkpoint(settings, view.name, 1)), 0, {stream.topic: ends}, watermark)
 
 
 def batch(spark, settings, stream, view):

@@ -151,10 +151,18 @@ def test_which_layer_is_ahead_is_known_from_saved_machines_and_without_them(desk
     assert desk.verdict() == ("explained", {Cause.NOT_YET_SEEN})
 
 
+FAULTS = {
+    "changed": "UPDATE {table} SET amount = 999 WHERE order_id = '1'",
+    "dropped": "DELETE FROM {table} WHERE order_id = '1'",
+    "doubled": "INSERT INTO {table} SELECT * FROM {table} WHERE order_id = '1'",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("table", ["live", "gold"])
-def test_a_row_that_is_wrong_at_its_own_position_is_no_matter_of_positions(desk, table):
+def test_a_row_that_is_wrong_at_its_own_position_is_no_matter_of_positions(desk, table, fault):
     desk.two_orders_in_both_layers()
     desk.order("1", "u1", "101.000")
     desk.batch()
-    desk.spark.sql(f"UPDATE {table}.{desk.view.name} SET amount = 999 WHERE order_id = '1'")
+    desk.spark.sql(FAULTS[fault].format(table=f"{table}.{desk.view.name}"))
     assert desk.verdict() == ("unexplained", {Cause.NOT_YET_SEEN} if table == "gold" else set())

@@ -39,6 +39,7 @@ def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_anothe
         scenario.server_dies_while_vacuuming(nth=1)  # P9
         scenario.server_dies_under_a_live_query("P6", nth=2)
         scenario.server_dies_under_a_live_query("P7", nth=2)
+        scenario.server_dies_between_two_tables()  # P6 of a shared job
         scenario.recovers()
 
 
