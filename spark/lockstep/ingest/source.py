@@ -81,7 +81,13 @@ def read_partition(
 
 def _options(settings: "Settings") -> dict[str, str]:
     properties = {f"kafka.{key}": value for key, value in java_properties(settings).items()}
-    return properties | {"kafka.isolation.level": "read_committed", "includeHeaders": "true"}
+    return properties | {
+        "kafka.isolation.level": "read_committed",
+        # After each fetch the consumer asks for more in advance. Spark then asks where the partition begins and ends, and the
+        # broker answers a connection's requests in order: with Kafka's 500 ms, each read of new records waited for this one.
+        "kafka.fetch.max.wait.ms": "10",
+        "includeHeaders": "true",
+    }
 
 
 def _to_bronze(records: "DataFrame") -> "DataFrame":
