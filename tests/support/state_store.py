@@ -1,6 +1,10 @@
 """Spark's state store of a stateful operator, in memory."""
 
+import json
+from collections import deque
 from typing import Any
+
+from pyspark.sql.streaming.proto import StateMessage_pb2 as messages
 
 
 class StateStore:
@@ -8,6 +12,7 @@ class StateStore:
 
     def __init__(self) -> None:
         self.timers: set[int] = set()
+        self.maps: list[Map] = []
         self.watermark = 0
 
     def getValueState(self, _name: str, _schema: str) -> "Value":
@@ -16,7 +21,8 @@ class StateStore:
 
     def getMapState(self, _name: str, _key_schema: str, _value_schema: str) -> "Map":
         """As of ``StatefulProcessorHandle``."""
-        return Map()
+        self.maps.append(Map())
+        return self.maps[-1]
 
     def registerTimer(self, milliseconds: int) -> None:
         """As of ``StatefulProcessorHandle``."""
@@ -48,16 +54,35 @@ class Value:
 
 
 class Map:
-    """As Spark's ``MapState``."""
+    """As Spark's ``MapState``, with the server's end of its calls: each is answered in its turn."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._stateName = "map"
+        self._mapStateClient = self._stateful_processor_api_client = self
+        self.user_key_schema = self.value_schema = None
+        self._answers: deque[tuple[int, str, bytes]] = deque()
 
-    def getValue(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        return self.values.get(key)
+    def _serialize_to_bytes(self, _schema: None, value: tuple[Any, ...]) -> bytes:
+        return json.dumps(value).encode()
 
-    def updateValue(self, key: tuple[Any, ...], value: tuple[Any, ...]) -> None:
-        self.values[key] = value
+    def _deserialize_from_bytes(self, value: bytes) -> tuple[Any, ...]:
+        return tuple(json.loads(value))
 
-    def removeKey(self, key: tuple[Any, ...]) -> None:
-        self.values.pop(key, None)
+    def _send_proto_message(self, message: bytes) -> None:
+        request = messages.StateRequest.FromString(message)
+        call = request.stateVariableRequest.mapStateCall
+        answer = b""
+        match call.WhichOneof("method"):
+            case "getValue":
+                key = self._deserialize_from_bytes(call.getValue.userKey)
+                answer = self._serialize_to_bytes(None, self.values[key]) if key in self.values else b""
+            case "updateValue":
+                key = self._deserialize_from_bytes(call.updateValue.userKey)
+                self.values[key] = self._deserialize_from_bytes(call.updateValue.value)
+            case "removeKey":
+                self.values.pop(self._deserialize_from_bytes(call.removeKey.userKey), None)
+        self._answers.append((0, "", answer))
+
+    def _receive_proto_message(self) -> tuple[int, str, bytes]:
+        return self._answers.popleft()

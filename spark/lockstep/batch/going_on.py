@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 # Live is at most a few roll-ups behind: reconciliation goes on from the machines of the last one that live has passed.
 KEPT = 5
+# So many new rows, some hundred megabytes, are given to saved machines in one task: a cycle that has fallen behind takes them. To
+# compute all of history instead would put it further behind.
+MOST_ROWS = 50_000
 Silver = Mapping[str, "DataFrame"]
 
 
@@ -42,6 +45,7 @@ def roll_up(
     settings: "Settings",
     view: Keyed,
     newest: ledger.Entry | None,
+    saved: "pa.Table | None",
     new: Mapping[str, Sequence[Range]],
     silver: Silver,
     until: datetime,
@@ -53,6 +57,7 @@ def roll_up(
 
     Args:
         newest: gold's newest entry.
+        saved: its machines.
         new: by stream, the offsets that gold has not taken yet.
         silver: by stream, all rows up to the end of the new ones.
         until: gold will be final before this instant (UTC).
@@ -62,7 +67,6 @@ def roll_up(
     table = gold_of(view)
     low = (newest and newest.until) or BEGINNING
     files, txn = SavedMachines(settings, view), ledger.txn(table, record)
-    saved = _saved(settings, view, newest)
     if saved is None and view.upserts:
         record["machines"] = files.save(_from_history(view, silver, until))
         lake.replace(result(view, silver, low, until), settings, table, view.interval(low, until), txn, record)
@@ -81,6 +85,18 @@ def roll_up(
     else:
         lake.replace(rows, settings, table, view.interval(low, until), txn, record)
     _tidy(settings, files, table)
+
+
+def saved_machines(settings: "Settings", view: Keyed, newest: ledger.Entry | None) -> "pa.Table | None":
+    """The machines at gold's newest entry; None also if somebody else has changed gold since."""
+    if newest is None or not ledger.untouched(settings, newest):
+        return None
+    return machines_at(settings, view, newest)
+
+
+def is_for(saved: "pa.Table | None", rows: int) -> bool:
+    """Whether so many new rows are worked on here: many only by machines that are saved, as Spark works on history faster."""
+    return lake.is_small(rows) or (saved is not None and rows <= MOST_ROWS)
 
 
 def process_new(
@@ -121,13 +137,6 @@ def kept(settings: "Settings", table: str) -> list[ledger.Entry]:
 
 def _from_history(view: Keyed, silver: Silver, until: datetime) -> "pa.Table":
     return machines(view, silver, until).toArrow().cast(SCHEMA)
-
-
-def _saved(settings: "Settings", view: Keyed, newest: ledger.Entry | None) -> "pa.Table | None":
-    """The machines at gold's newest entry; None also if somebody else has changed gold since."""
-    if newest is None or not ledger.untouched(settings, newest):
-        return None
-    return machines_at(settings, view, newest)
 
 
 def _tidy(settings: "Settings", files: SavedMachines, table: str) -> None:

@@ -18,6 +18,7 @@ from lockstep.definition.events import COLUMNS, event, micros
 from lockstep.definition.keyed import Event, Keyed, in_log_order
 from lockstep.definition.machine import Machine
 from lockstep.definition.view import EPOCH, MICROSECOND
+from lockstep.live.state_map import StateMap
 from lockstep.live.timing_wheel import Entry, TimingWheel
 
 if TYPE_CHECKING:
@@ -48,16 +49,16 @@ class Machines(StatefulProcessor):
         self.views = views
 
     def init(self, handle: "StatefulProcessorHandle") -> None:
-        self.machines = handle.getMapState(MACHINES, ", ".join(f"{name} STRING" for name in KEY), "machine STRING")
+        key = ", ".join(f"{name} STRING" for name in KEY)
+        self.machines = StateMap(handle.getMapState(MACHINES, key, "machine STRING"))
         self.waiting = TimingWheel(handle, self._due)
 
     # Spark calls with names, so the arguments must have these.
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: "TimerValues") -> Iterator[Row]:  # noqa: ARG002
         arrived = [{name: row[name] for name in _COLUMNS} for row in rows]
         wait = [entry for entry in arrived if entry["_position"] is None]
-        found: list[Row] = []
-        for name, changes in _by_machine(entry for entry in arrived if entry["_position"] is not None).items():
-            found += self._run(name, in_log_order(map(event, changes)), None, wait)
+        changed = _by_machine(entry for entry in arrived if entry["_position"] is not None)
+        found = self._run_all({name: in_log_order(map(event, of)) for name, of in changed.items()}, None, wait)
         self.waiting.add(wait, timerValues.getCurrentWatermarkInMs())
         return iter(found)
 
@@ -69,14 +70,9 @@ class Machines(StatefulProcessor):
     ) -> Iterator[Row]:
         now = timerValues.getCurrentWatermarkInMs()
         timers: list[Entry] = []
-        found: list[Row] = []
-        for name, entries in _by_machine(self.waiting.take(now)).items():
-            if name[0] not in self.views:
-                self.machines.removeKey(name)
-                continue
-            # An event that came twice is one.
-            events = {(e.time, e.stream, e.id): e for e in map(event, filter(_is_event, entries))}
-            found += self._run(name, sorted(events.values()), now, timers)
+        due = _by_machine(self.waiting.take(now))
+        self.machines.write({name: None for name in due if name[0] not in self.views})
+        found = self._run_all({name: _once(of) for name, of in due.items() if name[0] in self.views}, now, timers)
         self.waiting.add(timers, now)
         return iter(found)
 
@@ -88,16 +84,30 @@ class Machines(StatefulProcessor):
         view = self.views.get(entry["_view"])
         return (entry["_time"] + view.limit // MICROSECOND) // 1000 + 1 if view else 0
 
-    def _run(self, name: "Name", events: list[Event], now: int | None, timers: list[Entry]) -> Iterator[Row]:
-        """Give a machine its events; its new rows. Its next timer goes to ``timers``, unless an earlier one waits.
+    def _run_all(self, events: Mapping["Name", list[Event]], now: int | None, timers: list[Entry]) -> list[Row]:
+        """Give machines their events; their new rows. The next timer of each goes to ``timers``, unless an earlier one waits.
 
         Args:
-            now: the watermark, if the machine's timers may have come (milliseconds, UTC).
+            now: the watermark, if the machines' timers may have come (milliseconds, UTC).
         """
+        stored = self.machines.read(events)
+        found: list[Row] = []
+        after: dict[Name, str | None] = {}
+        for name, of_machine in events.items():
+            machine = Machine.load(stored.get(name))
+            found += self._run(name, machine, of_machine, now, timers)
+            if not machine.is_over(self.views[name[0]]):
+                after[name] = machine.dump()
+            elif name in stored:
+                after[name] = None
+        self.machines.write(after)
+        return found
+
+    def _run(
+        self, name: "Name", machine: Machine, events: list[Event], now: int | None, timers: list[Entry]
+    ) -> Iterator[Row]:
         label, key = name
         view = self.views[label]
-        stored = self.machines.getValue(name)
-        machine = Machine.load(stored[0] if stored else None)
         until = EPOCH + timedelta(milliseconds=now) - view.limit if now is not None else None
         rows = machine.run(view, events, until)
         if now is not None and machine.due is not None and machine.due <= now:
@@ -109,11 +119,6 @@ class Machines(StatefulProcessor):
             if machine.due is None or due < machine.due:
                 timers.append(entry)
                 machine.due = due
-        if machine.is_over(view):
-            if stored:
-                self.machines.removeKey(name)
-        else:
-            self.machines.updateValue(name, (machine.dump(),))
         return _rows(label, machine, rows)
 
 
@@ -133,8 +138,10 @@ def _timer(label: str, key: str, at: datetime) -> Entry:
     return {"_view": label, "_key": key, "_time": micros(at)}
 
 
-def _is_event(entry: Entry) -> bool:
-    return "_id" in entry
+def _once(entries: list[Entry]) -> list[Event]:
+    """The events among the entries, in order. An event that came twice is one."""
+    events = map(event, (entry for entry in entries if "_id" in entry))
+    return sorted({(e.time, e.stream, e.id): e for e in events}.values())
 
 
 def _rows(label: str, machine: Machine, rows: list[dict[str, Any]]) -> Iterator[Row]:

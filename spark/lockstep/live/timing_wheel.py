@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from lockstep.live.state_map import StateMap
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
@@ -33,7 +35,7 @@ class TimingWheel:
 
     def __init__(self, handle: "StatefulProcessorHandle", due: Callable[[Entry], int]) -> None:
         self._handle, self._due = handle, due
-        self._chunks = handle.getMapState(WAITING, "slot BIGINT, number INT", "entries STRING")
+        self._chunks = StateMap(handle.getMapState(WAITING, "slot BIGINT, number INT", "entries STRING"))
         # How many chunks each slot has, and when Spark's timer comes.
         self._index = handle.getValueState("slots", "slots STRING, timer BIGINT")
 
@@ -49,10 +51,9 @@ class TimingWheel:
         if not arrived:
             return
         slots, timer = self._load()
-        for start, chunk in arrived.items():
-            number = slots.get(start, 0)
-            self._chunks.updateValue((start, number), (json.dumps(chunk, separators=(",", ":")),))
-            slots[start] = number + 1
+        chunks = {(start, slots.get(start, 0)): chunk for start, chunk in arrived.items()}
+        self._chunks.write({key: json.dumps(chunk, separators=(",", ":")) for key, chunk in chunks.items()})
+        slots |= {start: number + 1 for start, number in chunks}
         self._store(slots, timer, now)
 
     def take(self, now: int) -> list[Entry]:
@@ -70,12 +71,13 @@ class TimingWheel:
         return [entry for entry in entries if self._due(entry) <= now]
 
     def _removed(self, slots: dict[int, int]) -> Iterator[Entry]:
-        for key in ((start, number) for start, chunks in slots.items() for number in range(chunks)):
-            stored = self._chunks.getValue(key)
-            if stored is None:
-                raise LookupError(f"the state has no chunk {key[1]} of the slot {key[0]}")
-            self._chunks.removeKey(key)
-            yield from json.loads(stored[0])
+        keys = [(start, number) for start, chunks in slots.items() for number in range(chunks)]
+        stored = self._chunks.read(keys)
+        if missing := [key for key in keys if key not in stored]:
+            raise LookupError(f"the state has no chunk {missing[0][1]} of the slot {missing[0][0]}")
+        self._chunks.write(dict.fromkeys(keys))
+        for chunk in stored.values():
+            yield from json.loads(chunk)
 
     def _load(self) -> tuple[dict[int, int], int | None]:
         stored = self._index.get()

@@ -55,7 +55,7 @@ def _always(settings: Settings) -> dict[str, str]:
         "spark.ui.retainedJobs": "200",
         "spark.ui.retainedStages": "200",
         "spark.sql.ui.retainedExecutions": "100",
-        # For each query, and each micro-batch of a stream, the UI keeps its plan as text. The formatted one costs many times more.
+        # The UI keeps the plan of each query, and of each micro-batch, as text. The formatted one costs many times more.
         "spark.sql.ui.explainMode": "simple",
         "spark.executor.memory": settings.spark_executor_memory,
         # With isolation, each new session compiles all code again and starts all Python workers again.

@@ -13,13 +13,14 @@ from pyspark import cloudpickle
 from tests.support.records import at, change_record
 
 from lockstep import ledger
-from lockstep.batch import going_on
+from lockstep.batch import going_on, rollup
 from lockstep.batch.rollup import roll_up
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Input, Keyed
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import confluent_config, ensure_topics
+from lockstep.lake import writes
 from lockstep.refine.silver import refine
 
 # What the server runs goes there as code: it does not have the tests.
@@ -78,6 +79,15 @@ def no_history(monkeypatch):
         raise AssertionError("history was read")
 
     monkeypatch.setattr(going_on, "machines", refuse)
+    monkeypatch.setattr(rollup, "result", refuse)
+
+
+def test_machines_go_on_with_more_new_rows_than_a_first_run_would_take_without_spark(
+    view, numbers, no_history, monkeypatch
+):
+    numbers(view, "a")
+    monkeypatch.setattr(writes, "SMALL_ROWS", 0)
+    assert numbers(view, "b", "c") == {"a": 1, "b": 2, "c": 3}
 
 
 def test_a_roll_up_reads_no_history(settings, view, numbers, no_history):

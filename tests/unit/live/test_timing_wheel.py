@@ -46,7 +46,7 @@ def test_an_entry_comes_out_once_and_with_the_first_watermark_that_has_passed_it
     waiting.pass_to(10**9)
     assert not waiting.store.timers, "nothing waits, so nothing is to be called"
     assert waiting.wheel._index.get() is None
-    assert waiting.wheel._chunks.values == {}
+    assert waiting.store.maps[0].values == {}
 
 
 @given(st.lists(INSTANTS, min_size=1), INSTANTS)
