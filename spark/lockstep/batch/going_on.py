@@ -1,4 +1,4 @@
-"""Roll up a few new rows of a keyed view: its machines go on from where the last roll-up left them, without Spark.
+"""Roll up a keyed view: its machines go on from where the last roll-up left them, without Spark.
 
 What it costs depends on the new rows and on the number of machines, and not on history. The rows are those that a computation of
 all of history gives: however a machine's events are divided among calls, its rows are the same.
@@ -24,7 +24,7 @@ from lockstep.definition.machine import as_table
 from lockstep.definition.tables import gold_of
 from lockstep.definition.version import definition_version
 from lockstep.definition.view import BEGINNING
-from lockstep.ledger.ranges import Range, to_where, where_below
+from lockstep.ledger.ranges import Range, size, to_where, where_below
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,6 @@ def roll_up(
     settings: "Settings",
     view: Keyed,
     newest: ledger.Entry | None,
-    saved: "pa.Table | None",
     new: Mapping[str, Sequence[Range]],
     silver: Silver,
     until: datetime,
@@ -53,11 +52,11 @@ def roll_up(
 ) -> None:
     """Bring gold up to an instant, and commit the record with the name of the file that has the machines.
 
-    Where no machines fit, those of a view whose rows are upserted may have changed any of them, so gold is replaced as a whole.
+    Where no machines fit, Spark computes them from history, and also gold's rows unless those come from a few new rows alone. The
+    rows of a view that upserts may come from any, so its gold is replaced as a whole.
 
     Args:
         newest: gold's newest entry.
-        saved: its machines.
         new: by stream, the offsets that gold has not taken yet.
         silver: by stream, all rows up to the end of the new ones.
         until: gold will be final before this instant (UTC).
@@ -67,7 +66,9 @@ def roll_up(
     table = gold_of(view)
     low = (newest and newest.until) or BEGINNING
     files, txn = SavedMachines(settings, view), ledger.txn(table, record)
-    if saved is None and view.upserts:
+    rows_taken = sum(map(size, new.values()))
+    saved = _saved(settings, view, newest) if rows_taken <= MOST_ROWS else None
+    if saved is None and (view.upserts or not lake.is_small(rows_taken)):
         record["machines"] = files.save(_from_history(view, silver, until))
         lake.replace(result(view, silver, low, until), settings, table, view.interval(low, until), txn, record)
         _tidy(settings, files, table)
@@ -85,18 +86,6 @@ def roll_up(
     else:
         lake.replace(rows, settings, table, view.interval(low, until), txn, record)
     _tidy(settings, files, table)
-
-
-def saved_machines(settings: "Settings", view: Keyed, newest: ledger.Entry | None) -> "pa.Table | None":
-    """The machines at gold's newest entry; None also if somebody else has changed gold since."""
-    if newest is None or not ledger.untouched(settings, newest):
-        return None
-    return machines_at(settings, view, newest)
-
-
-def is_for(saved: "pa.Table | None", rows: int) -> bool:
-    """Whether so many new rows are worked on here: many only by machines that are saved, as Spark works on history faster."""
-    return lake.is_small(rows) or (saved is not None and rows <= MOST_ROWS)
 
 
 def process_new(
@@ -137,6 +126,13 @@ def kept(settings: "Settings", table: str) -> list[ledger.Entry]:
 
 def _from_history(view: Keyed, silver: Silver, until: datetime) -> "pa.Table":
     return machines(view, silver, until).toArrow().cast(SCHEMA)
+
+
+def _saved(settings: "Settings", view: Keyed, newest: ledger.Entry | None) -> "pa.Table | None":
+    """The machines at gold's newest entry; None also if somebody else has changed gold since."""
+    if newest is None or not ledger.untouched(settings, newest):
+        return None
+    return machines_at(settings, view, newest)
 
 
 def _tidy(settings: "Settings", files: SavedMachines, table: str) -> None:

@@ -80,15 +80,12 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
             until=until.isoformat() if until else None,
             **written_as(view, span),
         )
-        rows = sum(size(intake.ranges) for intake in taken)
         if until:
-            keyed = cast("Keyed", view)
-            saved = going_on.saved_machines(settings, keyed, newest)
-            if going_on.is_for(saved, rows):
-                ranges = {t.stream: t.ranges for t in taken}
-                going_on.roll_up(settings, keyed, newest, saved, ranges, silver, until, record)
-                return ledger.latest(settings, table)
-        _replace(silver, settings, view, span, record, lake.is_small(rows))
+            ranges = {t.stream: t.ranges for t in taken}
+            going_on.roll_up(settings, cast("Keyed", view), newest, ranges, silver, until, record)
+        else:
+            few = lake.is_small(sum(size(intake.ranges) for intake in taken))
+            _replace(silver, settings, view, span, record, few)
         return ledger.latest(settings, table)
 
 
