@@ -187,16 +187,23 @@ class Scenario:
         self.keep_live()
         checkpoint = Path(generations.get(self.settings, self.view.name).location(self.settings))
         log, state = self.table("live") / "_delta_log", checkpoint / "state"
-        markers: dict[str, Callable[[], set[int]]] = {
-            "P6": lambda: _numbers(log.glob("*.json")),
-            "P7": lambda: _numbers(state.glob("*/*/*.changelog*")),
+        newest: dict[str, Callable[[], int]] = {
+            "P6": lambda: _batch_of_newest(log),
+            # The state after a batch has the number of the next one.
+            "P7": lambda: max(_numbers(state.glob("*/*/*.changelog*"))) - 1,
         }
+
+        def begun_and_done() -> list[int]:
+            return [max(_numbers((checkpoint / name).glob("*"))) for name in ("offsets", "commits")]
+
+        def is_there() -> bool:
+            begun, done = begun_and_done()
+            return newest[point]() == begun == done + 1 >= before + nth
+
         with self.traffic.flowing(most=1000):
             until(lambda: _numbers((checkpoint / "commits").glob("*")), within=240)
-            before = max(markers[point]())
-            self.server_dies_when(lambda: max(markers[point]()) >= before + nth)
-            begun, done = (max(_numbers((checkpoint / name).glob("*"))) for name in ("offsets", "commits"))
-            assert begun == done + 1, "too late, or too early"
+            _, before = begun_and_done()
+            self.server_dies_when(is_there)
             self.server_is_back()
 
     def server_dies_between_two_tables(self) -> None:

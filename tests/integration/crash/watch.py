@@ -35,8 +35,10 @@ def freeze_when(process: psutil.Process, marked: Callable[[], Any], within: floa
     def frozen() -> list[psutil.Process]:
         if not marked():
             return []
+        # The process first: to find its children takes longer than the moment may last.
+        process.suspend()
         family = [process, *process.children(recursive=True)]
-        _each(family, psutil.Process.suspend)
+        _each(family[1:], psutil.Process.suspend)
         if marked():
             return family
         _each(family, psutil.Process.resume)
