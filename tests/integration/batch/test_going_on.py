@@ -18,6 +18,7 @@ from lockstep.batch.rollup import roll_up
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Input, Keyed
 from lockstep.definition.tables import Tables, gold_of
+from lockstep.definition.view import BEGINNING
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.lake import writes
@@ -88,6 +89,16 @@ def test_machines_go_on_after_and_with_more_new_rows_than_are_worked_on_without_
     monkeypatch.setattr(going_on, "machines", refuse)
     monkeypatch.setattr(going_on, "result", refuse)
     assert numbers(view, "b", "c") == {"a": 1, "b": 2, "c": 3}
+
+
+def test_a_large_slice_of_which_nothing_is_final_is_taken(spark, settings, stream, shop, view, numbers, monkeypatch):
+    monkeypatch.setattr(writes, "SMALL_ROWS", 0)
+    shop.view("early", 0)
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    refine(spark, settings, stream, "run")
+    assert roll_up(spark, settings, view, "run").until == BEGINNING
+    assert numbers(view, "a") == {"early": 1, "a": 2}
 
 
 def test_a_roll_up_reads_no_history(settings, view, numbers, no_history):
