@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import Asset, AssetOrTimeSchedule, CronTriggerTimetable, dag, task
 
-from lockstep.orchestration import BATCH_POOL, GOLD, defaults
+from lockstep.orchestration import GOLD, LIVE_POOL, defaults
 
 
 @dag(
@@ -17,7 +17,7 @@ from lockstep.orchestration import BATCH_POOL, GOLD, defaults
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args=defaults(BATCH_POOL),
+    default_args=defaults(LIVE_POOL),
     tags=["live", "reconciliation"],
     description="Compare live with batch, window by window",
     doc_md=__doc__,

@@ -12,7 +12,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Asset, AssetOrTimeSchedule, CronTriggerTimetable, TriggerRule, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from lockstep.orchestration import BATCH_POOL, BRONZE, GOLD, defaults
+from lockstep.orchestration import BRONZE, GOLD, LIVE_POOL, defaults
 
 
 @dag(
@@ -21,7 +21,7 @@ from lockstep.orchestration import BATCH_POOL, BRONZE, GOLD, defaults
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args=defaults(BATCH_POOL),
+    default_args=defaults(LIVE_POOL),
     tags=["live", "silver", "gold", "quality"],
     description="Bronze to silver to gold, with a gate after each",
     doc_md=__doc__,

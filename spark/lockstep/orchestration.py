@@ -11,31 +11,27 @@ OWNER = "lockstep"
 RETRY_DELAY = timedelta(seconds=5)
 
 LIVE_POOL = "live_ingest"
-BATCH_POOL = "batch"
 BACKFILL_POOL = "backfill"
 
 # A Spark Connect client cannot choose one of Spark's scheduler pools, so Airflow limits how many tasks run at once. Two
-# backfills fit on two cores. The live pool has room for all of its DAGs together. A task of the batch pool works on as many
-# streams or views at a time as there are cores: with two such tasks at once both would end later, and live queries with them.
+# backfills fit on two cores. The live pool has room for all of its DAGs together.
 POOLS: dict[str, tuple[int, str]] = {
-    LIVE_POOL: (4, "ingest and checkpoints: always admitted"),
-    BATCH_POOL: (1, "refine and reconcile: one task after another, each on all cores"),
-    BACKFILL_POOL: (2, "days that are rolled up again, and maintenance: leave room for the other pools"),
+    LIVE_POOL: (4, "ingest, refine and reconcile: always admitted"),
+    BACKFILL_POOL: (2, "days that are rolled up again, and maintenance: leave room for the live pool"),
 }
-_PRIORITIES = {LIVE_POOL: 100, BATCH_POOL: 50, BACKFILL_POOL: 1}
 
 BRONZE = "lockstep://bronze"
 GOLD = "lockstep://gold"
 
 
 def defaults(pool: str) -> dict[str, Any]:
-    """Default arguments of a DAG's tasks. Tasks of the live pool have the highest priority."""
+    """Default arguments of a DAG's tasks. Tasks of the live pool have the higher priority."""
     return {
         "owner": OWNER,
         "retries": 3,
         "retry_delay": RETRY_DELAY,
         "pool": pool,
-        "priority_weight": _PRIORITIES[pool],
+        "priority_weight": 100 if pool == LIVE_POOL else 1,
         "weight_rule": "absolute",
     }
 

@@ -12,7 +12,7 @@ import pytest
 from jsonschema import ValidationError, validate
 from tests.support.paths import CHECKOUT
 
-from lockstep.orchestration import BACKFILL_POOL, BATCH_POOL, LIVE_POOL, POOLS
+from lockstep.orchestration import BACKFILL_POOL, LIVE_POOL, POOLS
 
 TASKS = {
     "ingest": {"events", "changes", "landed", "complete"},
@@ -72,17 +72,11 @@ def test_every_task_has_an_owner_and_is_retried_soon(tasks: list[tuple[str, dict
     assert wrong == []
 
 
-def test_ingest_and_the_batch_cycle_and_backfills_have_pools_of_their_own(dags: dict[str, Any]) -> None:
+def test_live_work_and_backfills_have_pools_of_their_own(dags: dict[str, Any]) -> None:
     pools = {name: {task["pool"] for task in dag["tasks"].values()} for name, dag in dags.items()}
     assert all(pool in POOLS for used in pools.values() for pool in used)
-    assert pools["ingest"] == pools["checkpoints"] == {LIVE_POOL}
-    assert pools["refine"] == pools["reconcile"] == {BATCH_POOL}
+    assert pools["ingest"] == pools["refine"] == pools["reconcile"] == {LIVE_POOL}
     assert pools["rollup_daily"] == pools["replay"] == {BACKFILL_POOL}
-
-
-def test_a_step_of_the_batch_cycle_has_the_cores_for_itself() -> None:
-    slots, _ = POOLS[BATCH_POOL]
-    assert slots == 1
 
 
 def test_gold_comes_only_after_the_gate_on_silver(dags: dict[str, Any]) -> None:
