@@ -89,6 +89,7 @@ def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_p
         def one_is_refused_and_the_other_continues():
             assert counts() == [(f"10:0{minute}", 2) for minute in range(5)]
             latest = progress.latest(settings)[beside.name]
+            assert latest["error"] is not None, "the refusal is published after the first rows of the other"
             assert "1.changelog is missing" in latest["error"]
             assert latest["failures"] > 0
 
