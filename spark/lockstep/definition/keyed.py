@@ -29,7 +29,7 @@ class Event:
         id: its unique id, which orders events of one instant; of a change, the unique id of its row.
         stream: the contract's name.
         data: the columns that the input declares, as JSON has them: numbers with a fraction are ``Decimal``, timestamps are ISO
-            strings. Changes also have ``_deleted``.
+            strings (UTC, with microseconds), which sort as the times do. Changes also have ``_deleted``.
         position: of a change, where it stands in the source's log, as text that sorts in the log's order; None for an event.
     """
 

@@ -4,8 +4,10 @@ The history of the stock follows from the shop's own times (``counted_at``, ``or
 the tables are read. Each product has one row, which changes with each alert and recovery.
 """
 
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from datetime import timedelta
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from lockstep.definition import Event, Keyed
@@ -14,56 +16,62 @@ from shop.views.product_stock import INPUTS
 
 # Two limits, so that a stock around one of them does not raise alert after alert.
 LOW, ENOUGH = 20, 30
+_NEVER_COUNTED = {"low": False, "alerts": 0, "since": None, "lowest": None, "recovered_at": None, "stock": None}
+_TIMES = ("since", "recovered_at")
+# When, and how many pieces. Times are texts as events have them, which sort as the times do.
+_Change = tuple[str, int]
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """The state is all counts and order lines of a product."""
-    state = state or {"counts": {}, "lines": {}}
+    """The state is all counts and order lines of a product, and what follows from them until the last instant.
+
+    What happens after that instant, as nearly everything does, is added to it. Anything else is computed from the beginning.
+    """
+    state = state or {"counts": {}, "lines": {}, "until": "", "row": _NEVER_COUNTED}
     data = event.data
-    if event.stream == "inventory" and data["_deleted"]:
-        state["counts"] = {}
-    elif event.stream == "inventory":
-        state["counts"][data["counted_at"]] = data["stock"]
+    changed, name, at, pieces = (
+        (state["counts"], data["counted_at"], data["counted_at"], data["stock"])
+        if event.stream == "inventory"
+        else (state["lines"], f"{data['order_id']}/{data['line_no']}", data["ordered_at"], data["quantity"])
+    )
+    is_next = not data["_deleted"] and name not in changed and at > state["until"]
+    if data["_deleted"] and event.stream == "inventory":
+        changed.clear()
+    elif data["_deleted"]:
+        changed.pop(name, None)
     else:
-        number = f"{data['order_id']}/{data['line_no']}"
-        state["lines"].pop(number, None)
-        if not data["_deleted"]:
-            state["lines"][number] = [data["ordered_at"], data["quantity"]]
-    return state, [{"product_id": data["product_id"]} | _row(_history(state))]
+        changed[name] = [at, pieces]
+    if is_next:
+        state["row"] = _after(state["row"], at, [(at, event.stream != "inventory", pieces)])
+        state["until"] = at
+    else:
+        state |= _from_the_beginning(state["counts"].values(), state["lines"].values())
+    row = {k: instant(v) if v and k in _TIMES else v for k, v in state["row"].items()}
+    return state, [{"product_id": data["product_id"]} | row]
 
 
-def _history(state: Any) -> list[tuple[datetime, int]]:
-    """The stock after each instant at which it changed, from the first count on."""
-    counted = [(instant(at), 0, stock) for at, stock in state["counts"].items()]
-    ordered = [(instant(at), 1, quantity) for at, quantity in state["lines"].values()]
-    stock, history = None, []
-    # At one instant the count comes first: what is ordered then is not in it.
-    for at, changes in groupby(sorted(counted + ordered), key=lambda change: change[0]):
-        for _, is_sale, number in changes:
-            stock = number if not is_sale else stock - number if stock is not None else None
-        if stock is not None:
-            history.append((at, stock))
-    return history
+def _from_the_beginning(counts: Iterable[_Change], lines: Iterable[_Change]) -> dict[str, Any]:
+    counted = [(at, False, stock) for at, stock in counts]
+    ordered = [(at, True, quantity) for at, quantity in lines]
+    row, until = _NEVER_COUNTED, ""
+    for at, changes in groupby(sorted(counted + ordered), key=itemgetter(0)):
+        row, until = _after(row, at, changes), at
+    return {"row": row, "until": until}
 
 
-def _row(history: list[tuple[datetime, int]]) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "low": False,
-        "alerts": 0,
-        "since": None,
-        "lowest": None,
-        "recovered_at": None,
-        "stock": None,
-    }
-    for at, stock in history:
-        row["stock"] = stock
-        if row["low"] and stock >= ENOUGH:
-            row |= {"low": False, "recovered_at": at}
-        elif not row["low"] and stock < LOW:
-            row |= {"low": True, "alerts": row["alerts"] + 1, "since": at, "lowest": stock, "recovered_at": None}
-        elif row["low"]:
-            row["lowest"] = min(row["lowest"], stock)
-    return row
+def _after(row: dict[str, Any], at: str, changes: Iterable[tuple[str, bool, int]]) -> dict[str, Any]:
+    """The row after an instant. At one instant the count comes first: what is ordered then is not in it."""
+    stock = row["stock"]
+    for _, is_sale, pieces in changes:
+        stock = pieces if not is_sale else stock - pieces if stock is not None else None
+    row = row | {"stock": stock}
+    if stock is None:
+        return row
+    if row["low"] and stock >= ENOUGH:
+        return row | {"low": False, "recovered_at": at}
+    if not row["low"] and stock < LOW:
+        return row | {"low": True, "alerts": row["alerts"] + 1, "since": at, "lowest": stock, "recovered_at": None}
+    return row | {"lowest": min(row["lowest"], stock)} if row["low"] else row
 
 
 VIEW = Keyed(

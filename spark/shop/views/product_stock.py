@@ -19,14 +19,17 @@ INPUTS = (
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """The state is the last count and the order lines by number, so the same order line delivered again changes nothing."""
+    """The state is the last count and the order lines by number, so the same order line delivered again changes nothing.
+
+    Its times are texts as events have them, which sort as the times do: a product may have thousands of lines.
+    """
     state = state or {"count": None, "lines": {}, "sold": 0}
     data = event.data
     if event.stream == "inventory":
-        state["count"] = None if data["_deleted"] else {"stock": data["stock"], "at": instant(data["counted_at"])}
+        state["count"] = None if data["_deleted"] else {"stock": data["stock"], "at": data["counted_at"]}
         state["sold"] = sum(_since(state, line) for line in state["lines"].values())
     else:
-        number, line = f"{data['order_id']}/{data['line_no']}", [instant(data["ordered_at"]), data["quantity"]]
+        number, line = f"{data['order_id']}/{data['line_no']}", [data["ordered_at"], data["quantity"]]
         previous = state["lines"].pop(number, None)
         state["sold"] -= _since(state, previous) if previous else 0
         if not data["_deleted"]:
@@ -43,7 +46,7 @@ def _since(state: Any, line: list[Any]) -> int:
 def _row(product: str, state: Any) -> dict[str, Any]:
     row = {"product_id": product, "counted": None, "counted_at": None, "sold": state["sold"], "stock": None}
     if count := state["count"]:
-        row |= {"counted": count["stock"], "counted_at": count["at"], "stock": count["stock"] - state["sold"]}
+        row |= {"counted": count["stock"], "counted_at": instant(count["at"]), "stock": count["stock"] - state["sold"]}
     return row
 
 

@@ -73,6 +73,17 @@ def test_what_was_ordered_before_the_count_is_in_the_count():
     assert rows(STOCK, *lines, change_record("inventory", 4, 9, None, count("P1", 10, 5)))[-1]["stock"] == 4
 
 
+def test_only_what_comes_after_everything_else_is_added_to_the_row():
+    first, moved = line("A", "P1", 3, 5), line("A", "P1", 3, 9)
+    counted = change_record("inventory", 1, 0, None, count("P1", 20, 0))
+    placed = change_record("order_lines", 2, 5, None, first)
+    assert rows(ALERTS, counted, placed, change_record("order_lines", 3, 9, first, moved))[-1]["stock"] == 17
+    at_that_instant = change_record("inventory", 3, 9, count("P1", 20, 0), count("P1", 50, 5))
+    assert rows(ALERTS, counted, placed, at_that_instant)[-1]["stock"] == 47
+    not_known = change_record("order_lines", 3, 9, line("B", "P1", 4, 9), None)
+    assert rows(ALERTS, counted, placed, not_known)[-1]["stock"] == 17
+
+
 def test_an_alert_begins_below_the_threshold_and_ends_with_the_next_full_count():
     first, full = count("P1", 25, 0), count("P1", 100, 60)
     emitted = rows(
