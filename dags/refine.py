@@ -1,8 +1,7 @@
 """**Silver and gold.** When bronze has new rows, and every five minutes: parse, deduplicate and quarantine them, check silver
 against its suites, roll up the views, and check gold against its suites.
 
-When a check fails, the task of its gate fails, and the views that read this table wait. The other views go on. `gate_gold`
-starts [reconcile](/dags/reconcile).
+When a check fails, the task of its gate fails, and the views that read this table wait. The other views go on.
 """
 
 from datetime import UTC, datetime
@@ -10,9 +9,8 @@ from itertools import pairwise
 
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Asset, AssetOrTimeSchedule, CronTriggerTimetable, TriggerRule, dag, task
-from airflow.sdk.exceptions import AirflowSkipException
 
-from lockstep.orchestration import BRONZE, GOLD, LIVE_POOL, defaults
+from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
 
 
 @dag(
@@ -45,14 +43,11 @@ def refine():
 
         return tasks.roll_up(run_id)
 
-    @task(trigger_rule=TriggerRule.ALL_DONE, outlets=[Asset(GOLD)])
+    @task(trigger_rule=TriggerRule.ALL_DONE)
     def gate_gold(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        checks = tasks.gate("gold", run_id)
-        if not checks:
-            raise AirflowSkipException("Nothing new in gold")
-        return checks
+        return tasks.gate("gold", run_id)
 
     tasks = [silver(), gate_silver(), gold(), gate_gold()]
     for before, after in pairwise(tasks):

@@ -85,6 +85,12 @@ class Airflow:
 
         _call(f"unpause the DAG {dag}", self._dags.patch_dag, dag, DAGPatchBody(is_paused=False))
 
+    def trigger(self, dag: str) -> None:
+        """Run the DAG now."""
+        from airflow_client.client import TriggerDAGRunPostBody
+
+        _call(f"run the DAG {dag}", self._runs.trigger_dag_run, dag, TriggerDAGRunPostBody())
+
     def ensure_pools(self, pools: Mapping[str, tuple[int, str]]) -> None:
         """Create the pools (by name: slots and description), or change those that exist."""
         from airflow_client.client import PoolBody, PoolPatchBody

@@ -1,4 +1,4 @@
-"""Settings that all DAGs share: owner, retries, pools, and the names of the assets that start the next DAG.
+"""Settings that all DAGs share: owner, retries, pools, and the name of the asset that starts the next DAG.
 
 These are plain values, so that a DAG file imports nothing heavy.
 """
@@ -21,7 +21,6 @@ POOLS: dict[str, tuple[int, str]] = {
 }
 
 BRONZE = "lockstep://bronze"
-GOLD = "lockstep://gold"
 
 
 def defaults(pool: str) -> dict[str, Any]:

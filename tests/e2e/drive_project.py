@@ -90,6 +90,9 @@ def main(seconds: float) -> None:
         expected = rows_of_the_oracle(view, sent)
         assert len(expected) > 10, view.name
         patiently(serves, settings, view, expected)
+    with connected(settings) as airflow:
+        airflow.trigger("reconcile")
+    for view in views:
         patiently(reconciled, settings, view)
 
 

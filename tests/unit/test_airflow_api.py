@@ -154,6 +154,13 @@ def test_a_dag_is_unpaused(server: Server, tmp_path: Path) -> None:
     assert server.asked == [("PATCH /api/v2/dags/ingest", {}, {"is_paused": False})]
 
 
+def test_a_dag_is_run_now(server: Server, tmp_path: Path) -> None:
+    server.answers["POST /api/v2/dags/ingest/dagRuns"] = 200, run("manual", "queued")
+    with connected(server.settings(tmp_path)) as airflow:
+        airflow.trigger("ingest")
+    assert [asked for asked, _, _ in server.asked] == ["POST /api/v2/dags/ingest/dagRuns"]
+
+
 def test_import_errors_are_by_file(server: Server, tmp_path: Path) -> None:
     error = {"import_error_id": 1, "filename": "a.py", "stack_trace": "no such module", "timestamp": NOON}
     server.answers["GET /api/v2/importErrors"] = 200, {"import_errors": [error], "total_entries": 1}
