@@ -1,0 +1,163 @@
+"""Hours with everything on: all views in both layers, Airflow's DAGs, the shop open, and each part killed at random moments.
+
+Nothing is done by hand. At the end live = batch for every view and the sums hold, and after the first quarter neither the memory
+nor the disk that is not data has grown.
+"""
+
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from lockstep import lake
+from lockstep.airflow_api import connected
+from lockstep.live import progress
+from lockstep.stack.services import inherited, run_dir
+from lockstep.status.gather import gather
+
+MINUTES = float(os.environ.get("LOCKSTEP_SOAK_ENDURANCE_MINUTES", "120"))
+KILLS = int(os.environ.get("LOCKSTEP_SOAK_ENDURANCE_KILLS", "3"))
+RATE = 100
+PARTS = (
+    "spark",
+    "live",
+    "kafka",
+    "postgres",
+    "connect",
+    "airflow-scheduler",
+    "airflow-dag-processor",
+    "airflow-triggerer",
+    "airflow-api-server",
+)
+# What a burst of commits, or of log lines, may add for a while.
+GROWTH = 1.15
+
+
+@pytest.mark.timeout(3 * 3600)
+def test_everything_stays_on_for_hours_although_each_part_is_killed(demo, report):
+    seed = random.SystemRandom().randrange(2**32)
+    stopping, used = threading.Event(), []
+    threads = [
+        threading.Thread(target=_trade, args=(demo.settings, stopping)),
+        threading.Thread(target=_look, args=(demo.stack, stopping, used)),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        longest = _kill_each(demo.stack, random.Random(seed), report)
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join()
+    began = time.monotonic()
+    status = _settled(demo)
+    dropped = sum(
+        query["dropped_rows"]
+        for commit in lake.commits(demo.settings, progress.TABLE)
+        for query in commit.record.get("progress", {}).values()
+    )
+    memory, disk = ([sample[which] for sample in used] for which in (0, 1))
+    settling = time.monotonic() - began
+    report(
+        f"| endurance, {MINUTES:.0f} minutes | {seed} | {KILLS} of each of {len(PARTS)} parts | at most {longest:.0f}, in the "
+        f"end {settling:.0f} | {sum(s.bronze for s in status.streams)} in bronze, {RATE} a second | {status.ok} |"
+    )
+    report(f"\nMemory (PSS, MB), by tenths: {_tenths(memory)}; disk that is not data (MB): {_tenths(disk)}\n")
+    assert status.problems == []
+    assert all(stream.adds_up for stream in status.streams)
+    assert {view.name: view.sample for view in status.views if view.unexplained} == {}
+    assert dropped == 0, "the engine must never decide what is late"
+    for samples in (memory, disk):
+        quarter = len(samples) // 4
+        assert statistics.median(samples[-quarter:]) <= GROWTH * statistics.median(samples[quarter : 2 * quarter])
+
+
+def _trade(settings, stopping):
+    """Keep the shop open. It ends when its database or its broker does, and is opened again, as the supervisor does it."""
+    command = [sys.executable, "-P", "-m", "lockstep.cli", "simulate", "--live", f"--rate={RATE}"]
+    while not stopping.is_set():
+        shop = subprocess.Popen(command, env=inherited(settings), cwd=settings.home)
+        while shop.poll() is None and not stopping.wait(1):
+            pass
+        shop.terminate()
+        shop.wait()
+
+
+def _look(stack, stopping, used):
+    """Every half minute, the memory of all processes and the disk that is not data, in MB."""
+    supervisor = psutil.Process(int((run_dir(stack.settings) / "supervisord.pid").read_text()))
+    home, root = stack.settings.home, Path(stack.settings.lake.removeprefix("file://"))
+    while not stopping.wait(30):
+        memory = 0
+        for process in supervisor.children(recursive=True):
+            try:
+                memory += process.memory_full_info().pss
+            except psutil.NoSuchProcess:  # it has just ended
+                continue
+        disk = sum(_size(path) for path in (root / "_checkpoints", root / "_machines", home / "tmp", home / "run"))
+        used.append((memory >> 20, disk >> 20))
+
+
+def _size(folder):
+    size = 0
+    for path in folder.rglob("*"):
+        try:
+            size += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:  # it has just been removed
+            continue
+    return size
+
+
+def _kill_each(stack, dice, report):
+    """Kill the parts at random moments, each ``KILLS`` times, and wait for each to come up again; the longest time of that."""
+    ends = time.monotonic() + 60 * MINUTES
+    parts = [part for part in PARTS for _ in range(KILLS)]
+    dice.shuffle(parts)
+    # The last tenth is for what the last kill has left to do.
+    moments = sorted(dice.uniform(0, 54 * MINUTES) for _ in parts)
+    longest, began = 0.0, time.monotonic()
+    for part, moment in zip(parts, moments, strict=True):
+        # The moment of the kill is what is random here.
+        time.sleep(max(0.0, began + moment - time.monotonic()))
+        killed_at = time.monotonic()
+        os.kill(stack.wait_healthy(part).pid, signal.SIGKILL)
+        stack.wait_healthy(part)
+        took = time.monotonic() - killed_at
+        report(f"| minute {(killed_at - began) / 60:.0f} | | {part} | {took:.0f} | | |")
+        longest = max(longest, took)
+    time.sleep(max(0.0, ends - time.monotonic()))
+    return longest
+
+
+def _settled(demo):
+    """The status once nothing lags behind any more, and everything was compared after that."""
+    lags = Retrying(stop=stop_after_delay(1800), wait=wait_fixed(5), retry=retry_if_result(bool))
+    lags(lambda: any(n for s in _status(demo).streams for n in s.lag.values()))
+    with connected(demo.settings) as airflow:
+        before = airflow.runs("reconcile", limit=1)[0].run_id
+        airflow.trigger("reconcile")
+        lags(lambda: not _compared(airflow, before))
+    return _status(demo)
+
+
+def _compared(airflow, before):
+    newest = airflow.runs("reconcile", limit=1)[0]
+    return newest.run_id != before and newest.ended
+
+
+def _status(demo):
+    return gather(demo.settings, {name: h.state for name, h in demo.stack.health().items()})
+
+
+def _tenths(samples):
+    size = max(1, len(samples) // 10)
+    return ", ".join(str(round(statistics.median(samples[at : at + size]))) for at in range(0, len(samples), size))
