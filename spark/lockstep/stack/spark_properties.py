@@ -80,7 +80,7 @@ def _always(settings: Settings) -> dict[str, str]:
         "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
         "spark.sql.streaming.metricsEnabled": "true",
         "spark.sql.streaming.minBatchesToRetain": "100",
-        **_checkpoints_without_forks(settings),
+        **_local_disk_without_forks(settings),
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
@@ -91,16 +91,21 @@ def _always(settings: Settings) -> dict[str, str]:
     }
 
 
-def _checkpoints_without_forks(settings: Settings) -> dict[str, str]:
-    """Rename the files of checkpoints by the older of Hadoop's interfaces, if the lake is on a local disk.
+def _local_disk_without_forks(settings: Settings) -> dict[str, str]:
+    """Work on a lake on a local disk without a process for each file. Each one is a fork of the server, which is large.
 
-    The newer one, Spark's default, runs the program ``readlink`` twice for each file that it renames: with all views on, that is
-    130 processes a second, and a fifth of two cores. With either of them, a rename replaces a file at once.
+    Hadoop runs ``chmod`` for each file that it writes, and its newer interface, Spark's default for checkpoints, ``readlink`` twice
+    for each file that it renames: with all views on, that is 130 processes a second, and a fifth of two cores. With either of the
+    interfaces, a rename replaces a file at once.
     """
     if lease.lease_file(settings) is None:
         return {}
     managers = "org.apache.spark.sql.execution.streaming.checkpointing"
-    return {"spark.sql.streaming.checkpointFileManagerClass": f"{managers}.FileSystemBasedCheckpointFileManager"}
+    properties = {"spark.sql.streaming.checkpointFileManagerClass": f"{managers}.FileSystemBasedCheckpointFileManager"}
+    if settings.spark_master.startswith("local"):
+        # The executors of a cluster know the class only once they have fetched its jar, and read files before.
+        properties["spark.hadoop.fs.file.impl"] = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+    return properties
 
 
 def _by_cores(cores: int) -> dict[str, str]:
