@@ -1,8 +1,7 @@
 """**Live against batch.** Compare each view's closed windows, and write one row per view to `ops.reconciliation`. The task
 fails when a difference has no known cause.
 
-Every five minutes: a comparison costs as much as to compute gold, so it does not follow each of gold's cycles. At the same time
-`gate_gold` checks the days that [rollup_daily](/dags/rollup_daily) rebuilt against the suites of gold.
+Every five minutes: a comparison costs as much as to compute gold, so it does not follow each of gold's cycles.
 """
 
 from datetime import UTC, datetime
@@ -23,19 +22,12 @@ from lockstep.orchestration import LIVE_POOL, defaults
     doc_md=__doc__,
 )
 def reconcile():
-    @task
-    def gate_gold(run_id: str) -> dict[str, int]:
-        from lockstep import tasks
-
-        return tasks.gate("gold", run_id)
-
     @task(task_id="reconcile")
     def compare(run_id: str) -> dict[str, str]:
         from lockstep import tasks
 
         return tasks.reconcile(run_id)
 
-    gate_gold()
     compare()
 
 

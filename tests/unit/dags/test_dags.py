@@ -17,7 +17,7 @@ from lockstep.orchestration import BACKFILL_POOL, LIVE_POOL, POOLS
 TASKS = {
     "ingest": {"events", "changes", "landed", "complete"},
     "refine": {"silver", "gate_silver", "gold", "gate_gold", "complete"},
-    "reconcile": {"gate_gold", "reconcile"},
+    "reconcile": {"reconcile"},
     "rollup_daily": {"rebuild_day"},
     "maintain": {"maintain"},
     "replay": {"plan", "shadow", "diff", "who_decides", "by_hand", "by_rule", "answer", "promote", "discard"},
