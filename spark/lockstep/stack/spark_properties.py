@@ -94,9 +94,9 @@ def _always(settings: Settings) -> dict[str, str]:
 def _local_disk_without_forks(settings: Settings) -> dict[str, str]:
     """Work on a lake on a local disk without a process for each file. Each one is a fork of the server, which is large.
 
-    Hadoop runs ``chmod`` for each file that it writes, and its newer interface, Spark's default for checkpoints, ``readlink`` twice
-    for each file that it renames: with all views on, that is 130 processes a second, and a fifth of two cores. With either of the
-    interfaces, a rename replaces a file at once.
+    Hadoop runs ``chmod`` for each file that it writes, and its newer interface, Spark's default for checkpoints, ``readlink``
+    twice for each file that it renames: with all views on, that is 130 processes a second, and a fifth of two cores. With either
+    of the interfaces, a rename replaces a file at once.
     """
     if lease.lease_file(settings) is None:
         return {}
