@@ -34,6 +34,13 @@ def test_tasks_that_wait_for_kafka_leave_the_cores_to_others(tmp_path: Path) -> 
     assert of(Settings(home=tmp_path, cores=2, spark_master="local[3]"))["spark.master"] == "local[3]"
 
 
+def test_only_the_one_jvm_of_a_local_disk_has_its_own_access_to_it(settings: Settings) -> None:
+    name = "spark.hadoop.fs.file.impl"
+    assert of(settings, spark_master="local[8]")[name].endswith(".BareLocalFileSystem")
+    assert name not in of(settings, spark_master="spark://master:7077")
+    assert name not in of(settings, lake="s3a://lake")
+
+
 def test_any_property_may_be_set_in_a_file(settings: Settings, tmp_path: Path) -> None:
     file = tmp_path / "spark.conf"
     file.write_text(
