@@ -1,4 +1,4 @@
-"""The demo: start the stack, simulate the shop, unpause the DAGs, wait for the facts, and backfill the past days."""
+"""The demo: start the stack, simulate the shop, unpause the DAGs, and wait for the facts; backfill the past days meanwhile."""
 
 import time
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class Demo:
         self.days = days
         self._began = time.monotonic()
         self._reported: dict[str, str] = {}
-        self._caught_up = False
+        self._backfill_requested = self._comparison_requested = False
 
     def run(self) -> Status:
         """Run the demo to its end, whatever runs already.
@@ -104,14 +104,17 @@ class Demo:
         status = gather(settings, {name: service.state for name, service in self.stack.health().items()})
         raise_on_failure(airflow, status, settings.home / "airflow" / "logs")
         inputs = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
-        views = [facts.drained(status, "gold"), facts.drained(status, "live")]
-        if not self._caught_up and not facts.missing([*inputs, *views]):
-            # Now both layers have the time for it. The days are complete, so each is rolled up once, and every window is closed.
-            for dag in (RECONCILE, ROLLUP):
-                airflow.unpause(dag)
-            airflow.trigger(RECONCILE)
+        if not self._backfill_requested and not facts.missing([inputs[0], facts.sold(status)]):
+            # The days are complete now, so each is rolled up once.
+            airflow.unpause(ROLLUP)
             airflow.backfill(ROLLUP, first_day, plan.end - timedelta(days=1), MAX_ACTIVE_BACKFILL_RUNS)
-            self._caught_up = True
+            self._backfill_requested = True
+        views = [facts.drained(status, "gold"), facts.drained(status, "live")]
+        if not self._comparison_requested and not facts.missing([*inputs, *views]):
+            # Before, it would take time from both layers, and find most windows open.
+            airflow.unpause(RECONCILE)
+            airflow.trigger(RECONCILE)
+            self._comparison_requested = True
         current = [
             *inputs,
             *views,
