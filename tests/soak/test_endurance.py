@@ -125,11 +125,14 @@ def _kill_each(stack, dice, report):
     # The last tenth is for what the last kill has left to do.
     moments = sorted(dice.uniform(0, 54 * MINUTES) for _ in parts)
     longest, began = 0.0, time.monotonic()
+    again = Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.2), retry=retry_if_result(bool))
     for part, moment in zip(parts, moments, strict=True):
         # The moment of the kill is what is random here.
         time.sleep(max(0.0, began + moment - time.monotonic()))
         killed_at = time.monotonic()
-        os.kill(stack.wait_healthy(part).pid, signal.SIGKILL)
+        killed = stack.wait_healthy(part).pid
+        os.kill(killed, signal.SIGKILL)
+        again(lambda part=part, killed=killed: stack.pid(part) in (None, killed))
         stack.wait_healthy(part)
         took = time.monotonic() - killed_at
         report(f"| minute {(killed_at - began) / 60:.0f} | | {part} | {took:.0f} | | |")
