@@ -131,8 +131,7 @@ def _kill_each(stack, dice, report):
     for part, moment in zip(parts, moments, strict=True):
         # The moment of the kill is what is random here.
         time.sleep(max(0.0, began + moment - time.monotonic()))
-        killed_at = time.monotonic()
-        killed = stack.wait_healthy(part).pid
+        killed, killed_at = stack.wait_healthy(part).pid, time.monotonic()
         os.kill(killed, signal.SIGKILL)
         again(lambda part=part, killed=killed: stack.pid(part) in (None, killed))
         stack.wait_healthy(part)

@@ -75,7 +75,7 @@ def test_every_task_has_an_owner_and_is_retried_soon(tasks: list[tuple[str, dict
 def test_live_work_and_backfills_have_pools_of_their_own(dags: dict[str, Any]) -> None:
     pools = {name: {task["pool"] for task in dag["tasks"].values()} for name, dag in dags.items()}
     assert all(pool in POOLS for used in pools.values() for pool in used)
-    assert pools["ingest"] == pools["refine"] == pools["reconcile"] == {LIVE_POOL}
+    assert pools["ingest"] == pools["refine"] == pools["reconcile"] == pools["checkpoints"] == {LIVE_POOL}
     assert pools["rollup_daily"] == pools["replay"] == {BACKFILL_POOL}
 
 
