@@ -42,15 +42,21 @@ class Commit:
 
 def exists(settings: "Settings", table: str) -> bool:
     """Whether the table has a log."""
-    return bool(_versions(settings, table))
+    return _Log(settings, table).newest() is not None
 
 
 def commits(settings: "Settings", table: str) -> Iterator[Commit]:
-    """The table's commits, newest first."""
-    filesystem, root = fs.FileSystem.from_uri(path(settings, table))
-    for version in reversed(_versions(settings, table)):
-        with filesystem.open_input_stream(f"{root}/_delta_log/{version:020d}.json") as stream:
-            yield parse_commit(table, version, stream.read().decode())
+    """The table's commits, newest first. The first ones cost the same however long the log is."""
+    log = _Log(settings, table)
+    version = log.newest()
+    while version is not None:
+        text = log.read(version)
+        if text is not None:
+            yield parse_commit(table, version, text)
+            version -= 1
+        else:
+            # The log begins here, or one of its files is missing.
+            version = max((older for older in log.versions() if older < version), default=None)
 
 
 def parse_commit(table: str, version: int, text: str) -> Commit:
@@ -78,11 +84,54 @@ def _rows(metrics: Mapping[str, Any]) -> int:
     return next((int(metrics[name]) for name in names if name in metrics), 0)
 
 
-def _versions(settings: "Settings", table: str) -> list[int]:
-    filesystem, root = fs.FileSystem.from_uri(path(settings, table))
-    selector = fs.FileSelector(f"{root}/_delta_log", allow_not_found=True)
-    names = (info.base_name for info in filesystem.get_file_info(selector))
-    return sorted(int(name[:20]) for name in names if len(name) == 25 and name.endswith(".json"))
+class _Log:
+    """The files of a Delta log. A directory with all commits of a year is slow to list, so it is listed only where it must be."""
+
+    def __init__(self, settings: "Settings", table: str) -> None:
+        self._filesystem, root = fs.FileSystem.from_uri(path(settings, table))
+        self._root = f"{root}/_delta_log"
+
+    def newest(self) -> int | None:
+        """The newest version: looked for from the last checkpoint of the log on, in steps that double."""
+        low = self._last_checkpoint()
+        if not self._has(low):
+            return max(self.versions(), default=None)
+        step = 1
+        while self._has(low + step):
+            low, step = low + step, step * 2
+        high = low + step
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._has(middle) else (low, middle)
+        return low
+
+    def versions(self) -> list[int]:
+        """All versions, by listing the directory."""
+        selector = fs.FileSelector(self._root, allow_not_found=True)
+        names = (info.base_name for info in self._filesystem.get_file_info(selector))
+        return [int(name[:20]) for name in names if len(name) == 25 and name.endswith(".json")]
+
+    def read(self, version: int) -> str | None:
+        """A version's file; None: there is none."""
+        return self._text(f"{version:020d}.json")
+
+    def _last_checkpoint(self) -> int:
+        try:
+            return int(json.loads(self._text("_last_checkpoint") or "{}").get("version", 0))
+        except ValueError:  # torn: `lockstep ledger verify` names it
+            return 0
+
+    def _has(self, version: int) -> bool:
+        found = self._filesystem.get_file_info(f"{self._root}/{version:020d}.json")
+        return bool(found.type == fs.FileType.File)
+
+    def _text(self, name: str) -> str | None:
+        try:
+            # By its name alone, the file is not compressed.
+            with self._filesystem.open_input_stream(f"{self._root}/{name}", compression=None) as stream:
+                return str(stream.read().decode())
+        except FileNotFoundError:
+            return None
 
 
 def _record(text: str | None) -> Mapping[str, Any]:
