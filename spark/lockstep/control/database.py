@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg2
 from psycopg2.errors import UndefinedColumn, UndefinedTable
@@ -14,9 +14,25 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+# A server that is gone, or does not answer, is an error after at most a minute, and not a task that waits for ever.
+_LIMITS: dict[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+    "options": "-c statement_timeout=60s -c idle_in_transaction_session_timeout=60s",
+}
+
 
 class SchemaMissing(LockstepError):
     """The control database does not have the tables that this release needs."""
+
+
+def connect(settings: "Settings") -> "Connection":
+    """A new connection to the control database, on which nothing waits for longer than a minute."""
+    connection: Connection = psycopg2.connect(settings.dsn("lockstep"), application_name="lockstep", **_LIMITS)
+    return connection
 
 
 @contextmanager
@@ -26,7 +42,7 @@ def control(settings: "Settings") -> "Iterator[Connection]":
     Raises:
         SchemaMissing: a statement of the block names a table or a column that the database does not have.
     """
-    with closing(psycopg2.connect(settings.dsn("lockstep"), application_name="lockstep")) as connection:
+    with closing(connect(settings)) as connection:
         connection.autocommit = True
         try:
             yield connection

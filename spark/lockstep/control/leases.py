@@ -30,6 +30,8 @@ def lease(
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT set_config('application_name', %s, false)", (f"lockstep:{names[0]}:{holder}"[:63],))
         cursor.execute("SELECT set_config('lock_timeout', %s, false)", (f"{wait_seconds}s",))
+        # The wait for a lock has its own limit.
+        cursor.execute("SET statement_timeout = 0")
         for name in names:
             try:
                 cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (name,))
@@ -38,6 +40,7 @@ def lease(
                     f"{name} is being written by {_holder(cursor, name)}, and has been for {wait_seconds} s. "
                     "Wait for it, or stop that run in Airflow."
                 ) from None
+        cursor.execute("RESET statement_timeout")
         yield connection
 
 
