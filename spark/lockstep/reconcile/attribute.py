@@ -3,7 +3,7 @@
 This computes the view again for the windows that differ. It runs only if there are any.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
@@ -27,8 +27,8 @@ from lockstep.refine.parse import GOOD
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-# The keys that differ are collected into this process, so their number has a limit. Windows beyond it stay unexplained.
-MAX_KEYS = 50_000
+# As many keys that differ are collected into this process, and judged, at a time.
+PAGE_KEYS = 50_000
 # Longer than any row can be late: a hundred years.
 NO_LIMIT = timedelta(days=36_500)
 # The causes that are proved by computing the view, in this order, until every live row is explained: the likeliest first.
@@ -36,18 +36,21 @@ PROVABLE = (Cause.NOT_YET_SEEN, Cause.LATE, Cause.DUPLICATE, Cause.QUARANTINED)
 _QUARANTINED = "NOT _marker AND _reason IS NOT NULL"
 
 
-def attribute(comparison: Comparison) -> list[Difference]:
-    """Every key that differs, with the causes that could be proved; at most :data:`MAX_KEYS` keys."""
-    differences = _differences(comparison)
+def attribute(comparison: Comparison) -> Iterator[list[Difference]]:
+    """Every key that differs, by window, with the causes that could be proved; at most :data:`PAGE_KEYS` keys at a time."""
+    return (_attributed(comparison, page) for page in _pages(comparison))
+
+
+def _attributed(comparison: Comparison, differences: list[Difference]) -> list[Difference]:
     if comparison.view.upserts:
         # Only keyed views upsert.
         differences = attribute_to_position(comparison, cast("Keyed", comparison.view), differences)
     explained = [d for d in differences if d.explained]
     rest = [d for d in differences if not d.explained]
-    return explained + _attribute(comparison, rest) if rest else differences
+    return explained + _with_causes(comparison, rest) if rest else differences
 
 
-def _attribute(comparison: Comparison, differences: list[Difference]) -> list[Difference]:
+def _with_causes(comparison: Comparison, differences: list[Difference]) -> list[Difference]:
     """Mark the wrong sides, and attribute them to causes. Those that need no computation of the view come first."""
     expected = _rows(comparison, differences, comparison.view, comparison.silver())
     differences = [causes.mark_wrong_sides(d, expected.get(d.key)) for d in differences]
@@ -84,18 +87,29 @@ def _rows_under(cause: Cause, comparison: Comparison, differences: Sequence[Diff
             raise ValueError(f"{cause.value!r} cannot be proved by computing the view: see PROVABLE.")
 
 
-def _differences(comparison: Comparison) -> list[Difference]:
-    """The keys that differ. Both sides count as correct until they are checked."""
-    key_column = key_json(comparison.view).alias("key")
+def _pages(comparison: Comparison) -> Iterator[list[Difference]]:
+    """The keys that differ, in the order of their windows. Both sides count as correct until they are checked."""
     differing = by_key(comparison.live, comparison.batch, comparison.view).where(F.col("kind") != Kind.EQUAL.value)
-    rows = differing.select("_window", key_column, "kind", _json("live"), _json("batch")).limit(MAX_KEYS)
-    differences = [
-        Difference(start.replace(tzinfo=UTC), key, Kind(kind), Side(live), Side(batch))
-        for start, key, kind, live, batch in rows.collect()
-    ]
+    key_column = key_json(comparison.view).alias("key")
+    rows = differing.select("_window", key_column, "kind", _json("live"), _json("batch")).orderBy("_window", "key")
+    page = rows.limit(PAGE_KEYS).collect()
+    while page:
+        found = [
+            Difference(start.replace(tzinfo=UTC), key, Kind(kind), Side(live), Side(batch))
+            for start, key, kind, live, batch in page
+        ]
+        yield _with_doubled_sides(comparison, found)
+        if len(page) < PAGE_KEYS:
+            return
+        window, key = F.lit(found[-1].window_start), F.lit(found[-1].key)
+        later = (F.col("_window") > window) | ((F.col("_window") == window) & (F.col("key") > key))
+        page = rows.where(later).limit(PAGE_KEYS).collect()
+
+
+def _with_doubled_sides(comparison: Comparison, differences: list[Difference]) -> list[Difference]:
     if not any(d.kind is Kind.DOUBLED for d in differences):
         return differences
-    doubled = comparison.live.groupBy(key_column).count().where("count > 1")
+    doubled = comparison.live.groupBy(key_json(comparison.view).alias("key")).count().where("count > 1")
     doubled_live = {row["key"] for row in doubled.collect()}
     return [_with_doubled_side(d, d.key in doubled_live) if d.kind is Kind.DOUBLED else d for d in differences]
 

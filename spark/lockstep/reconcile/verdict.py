@@ -43,6 +43,18 @@ def window_verdicts(differences: Iterable[Difference]) -> dict[datetime, WindowV
     return {start: _verdict(inside) for start, inside in windows.items()}
 
 
+def joined(
+    one: Mapping[datetime, WindowVerdict], other: Mapping[datetime, WindowVerdict]
+) -> dict[datetime, WindowVerdict]:
+    """The verdicts on windows whose differences were judged in two parts."""
+    return {**one, **other} | {start: _both(one[start], other[start]) for start in one.keys() & other.keys()}
+
+
+def _both(one: WindowVerdict, other: WindowVerdict) -> WindowVerdict:
+    worse = max(one.verdict, other.verdict, key=[*Verdict].index)
+    return WindowVerdict(worse, tuple(dict.fromkeys(one.causes + other.causes)), one.passing or other.passing)
+
+
 def _verdict(differences: list[Difference]) -> WindowVerdict:
     causes = tuple(dict.fromkeys(cause for difference in differences for cause in difference.causes))
     explained = all(difference.explained for difference in differences)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from lockstep.reconcile.difference import Cause, Difference, Kind, Side
-from lockstep.reconcile.verdict import Verdict, overall, window_verdicts
+from lockstep.reconcile.verdict import Verdict, joined, overall, window_verdicts
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NEXT = START + timedelta(minutes=1)
@@ -21,6 +21,12 @@ def test_a_window_is_explained_when_all_its_keys_are():
 
 def test_a_window_is_compared_again_while_it_is_unexplained_or_its_cause_passes():
     assert [window_verdicts([d])[START].open for d in (LATE, UNKNOWN, AHEAD)] == [False, True, True]
+
+
+def test_the_parts_of_a_window_are_judged_as_if_they_were_judged_together():
+    later = replace(LATE, window_start=NEXT)
+    for parts in ([LATE, later], [UNKNOWN]), ([UNKNOWN], [AHEAD, later]), ([later], [LATE, AHEAD]):
+        assert joined(*map(window_verdicts, parts)) == window_verdicts([d for part in parts for d in part])
 
 
 def test_the_worst_window_decides_the_overall_verdict():
