@@ -58,6 +58,8 @@ def _always(settings: Settings) -> dict[str, str]:
         # The UI keeps the plan of each query, and of each micro-batch, as text. The formatted one costs many times more.
         "spark.sql.ui.explainMode": "simple",
         "spark.executor.memory": settings.spark_executor_memory,
+        # Spark's UI has no login, and shows each plan as text, with the options of Kafka's reader: hide how it logs in.
+        "spark.redaction.string.regex": r'kafka\.(?:sasl|ssl)\.[^"]*"\s*value:\s*"(?:[^"\\]|\\.)*"',
         # With isolation, each new session compiles all code again and starts all Python workers again.
         "spark.sql.artifact.isolation.enabled": "false",
         "spark.local.dir": str(settings.home / "tmp" / "spark"),
