@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyarrow import fs
-
 from lockstep import lake
 from lockstep.checkpoints import journal
 from lockstep.checkpoints.checksums import write_with_checksum
@@ -66,13 +64,16 @@ def verify_query(settings: "Settings", view: "View") -> Sequence[Whole | Finding
 def verify(settings: "Settings", of_job: "Sequence[Generation]") -> list[Problem]:
     """Every problem of the checkpoint of a job, which runs these generations; none for a job that has not started."""
     job = of_job[0].job
-    location = job.location(settings)
-    own = problems(Checkpoint(location), journal.digests(settings, job), _last_written_batch(settings, of_job))
-    known = {other.job for other in generations.all_current(settings).values()} | {job}
-    newest = max(other.number for other in known if other.name == job.name)
-    later = [n for n in _generation_directories(location.rpartition("/")[0]) if n > newest]
-    unknown = "is a later generation, of which the control database does not know"
-    return [*own, *(Problem(f"../{number}", unknown) for number in later)]
+    checkpoint, digests = Checkpoint(job.location(settings)), journal.digests(settings, job)
+    jobs = {other.job for other in generations.all_current(settings).values()} | {job}
+    known = {g.query: g.number for g in of_job} | {job.name: max(j.number for j in jobs if j.name == job.name)}
+    newest = {g.query: generations.newest_in_lake(settings, g.query) for g in of_job}
+    newest[job.name] = max(newest.get(job.name, 0), generations.newest_checkpoint(settings, job.name))
+    later = [f"{name}/{number}" for name, number in newest.items() if number > known[name]]
+    return [
+        *problems(checkpoint, digests, _last_written_batch(settings, of_job)),
+        *(Problem(name, "is a later generation, of which the control database does not know") for name in later),
+    ]
 
 
 def ensure_whole(settings: "Settings", of_job: "Sequence[Generation]") -> list[Problem]:
@@ -105,13 +106,6 @@ def _summary(broken: list[Problem]) -> str:
     named = "; ".join(map(str, broken[:_PROBLEMS_NAMED]))
     others = len(broken) - _PROBLEMS_NAMED
     return f"{named}; and {others} more" if others > 0 else named
-
-
-def _generation_directories(location: str) -> list[int]:
-    """The numbers of a query's generations that have a directory."""
-    filesystem, root = fs.FileSystem.from_uri(location)
-    infos = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
-    return sorted(int(info.base_name) for info in infos if info.base_name.isdigit())
 
 
 def _last_written_batch(settings: "Settings", of_job: "Sequence[Generation]") -> int | None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from psycopg2.extras import execute_values
+from pyarrow import fs
 
 from lockstep import lake
 from lockstep.control.database import control
@@ -174,12 +175,14 @@ def advance(
         cursor.execute(
             "INSERT INTO live_generations "
             "(query, generation, reason, started_by, starts, since, savepoint, streams, label, run_id) "
-            "SELECT %(query)s, before.last + 1, %(reason)s, %(by)s, %(starts)s, %(since)s, %(savepoint)s, %(streams)s, "
+            "SELECT %(query)s, greatest(before.last, %(in_lake)s) + 1, "
+            "%(reason)s, %(by)s, %(starts)s, %(since)s, %(savepoint)s, %(streams)s, "
             "%(label)s, %(run_id)s FROM "
             "(SELECT coalesce(max(generation), 1) AS last FROM live_generations WHERE query = %(query)s) before "
             "ON CONFLICT (query, run_id) DO NOTHING",
             {
                 "query": query,
+                "in_lake": newest_in_lake(settings, query),
                 "reason": reason,
                 "by": by,
                 "starts": json.dumps(starts or {}),
@@ -191,6 +194,22 @@ def advance(
             },
         )
     return current(settings, query)
+
+
+def newest_in_lake(settings: "Settings", query: str) -> int:
+    """The newest generation of the query that has a checkpoint of its own, or has written its table; 0: there is none.
+
+    The control database may not know it, if an older copy of it was restored.
+    """
+    written = (int(c.record["generation"]) for c in lake.commits(settings, live_of(query)) if "generation" in c.record)
+    return max(newest_checkpoint(settings, query), next(written, 0))
+
+
+def newest_checkpoint(settings: "Settings", job: str) -> int:
+    """The number of the newest checkpoint under a job's name; 0: it has none."""
+    filesystem, root = fs.FileSystem.from_uri(lake.checkpoint(settings, job, 0).rpartition("/")[0])
+    infos = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
+    return max((int(info.base_name) for info in infos if info.base_name.isdigit()), default=0)
 
 
 def last_definition(settings: "Settings", generation: Generation) -> str | None:

@@ -7,8 +7,9 @@ import pytest
 
 from lockstep import lake
 from lockstep.checkpoints import actions, form, resets
-from lockstep.checkpoints.errors import ActionRefused
+from lockstep.checkpoints.errors import ActionRefused, CheckpointBroken
 from lockstep.checkpoints.tidy import tidy
+from lockstep.control.database import control
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.live import generations
 from lockstep.reconcile.run import reconcile
@@ -80,6 +81,24 @@ def test_a_start_that_does_not_exist_or_would_half_count_rows_is_refused(to, rea
     with pytest.raises(ActionRefused, match=reason):
         resets.plan(spark, settings, view, to)
     assert generations.current(settings, view.name) == 1
+
+
+def test_a_generation_that_a_restored_control_database_does_not_know_is_refused_and_never_taken_again(
+    spark, settings, view, minutes, live, counts
+):
+    minutes(range(2))
+    live()
+    assert reset(spark, settings, view, "earliest") == 2
+    live()
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute("DELETE FROM live_generations WHERE query = %s AND generation = 2", (view.name,))
+    unknown = f"{view.name}/2 is a later generation, of which the control database does not know"
+    with pytest.raises(CheckpointBroken, match=unknown):
+        live()
+    spoil(spark, view)
+    assert reset(spark, settings, view, "earliest") == 3
+    live()
+    assert counts() == [("10:00", 2), ("10:01", 2)]
 
 
 def test_a_reason_is_data_wherever_it_is_stored(spark, settings, view, minutes, live, counts):

@@ -94,6 +94,6 @@ def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_p
             assert latest["failures"] > 0
 
         one_is_refused_and_the_other_continues()
-    rows = spark.table(progress.TABLE).where(f"query = '{view.name}' AND batch IS NOT NULL").collect()
+    rows = spark.table(progress.TABLE.name).where(f"query = '{view.name}' AND batch IS NOT NULL").collect()
     assert rows, "a running query publishes its progress"
     assert all(row["dropped_rows"] == 0 for row in rows)
