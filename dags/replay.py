@@ -103,6 +103,8 @@ def replay():
         subject="Promote this replay?",
         body=compared,
         options=[PROMOTE, DISCARD],
+        # A person may need days.
+        execution_timeout=None,
     )
     decides, rule = who_decides(), by_rule(planned)
     answered = answer(planned, by_hand.output)

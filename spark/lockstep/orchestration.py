@@ -9,6 +9,8 @@ from typing import Any
 OWNER = "lockstep"
 # Most failures are a service that restarts, which takes seconds. Airflow's default is five minutes.
 RETRY_DELAY = timedelta(seconds=5)
+# Each retry waits twice as long as the one before it, up to this.
+MAX_RETRY_DELAY = timedelta(minutes=5)
 
 LIVE_POOL = "live_ingest"
 BACKFILL_POOL = "backfill"
@@ -20,6 +22,9 @@ POOLS: dict[str, tuple[int, str]] = {
     BACKFILL_POOL: (2, "days that are rolled up again, and maintenance: leave room for the live pool"),
 }
 
+# A task that hangs is ended and named. The longest known run of the live pool takes some minutes, that of a backfill hours.
+EXECUTION_TIMEOUT = {LIVE_POOL: timedelta(hours=1), BACKFILL_POOL: timedelta(hours=12)}
+
 BRONZE = "lockstep://bronze"
 
 
@@ -29,6 +34,9 @@ def defaults(pool: str) -> dict[str, Any]:
         "owner": OWNER,
         "retries": 3,
         "retry_delay": RETRY_DELAY,
+        "retry_exponential_backoff": 2.0,
+        "max_retry_delay": MAX_RETRY_DELAY,
+        "execution_timeout": EXECUTION_TIMEOUT[pool],
         "pool": pool,
         "priority_weight": 100 if pool == LIVE_POOL else 1,
         "weight_rule": "absolute",

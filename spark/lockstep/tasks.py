@@ -33,6 +33,7 @@ from lockstep.serving import merged
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lockstep.definition import View
     from lockstep.ledger.entries import Entry
     from lockstep.reconcile.report import Report
     from lockstep.settings import Settings
@@ -91,18 +92,29 @@ def gate(layer: str, run_id: str) -> dict[str, int]:
 def rebuild_day(start: datetime, end: datetime, run_id: str) -> list[str]:
     """Rebuild every view and mart for the days in ``[start, end)`` (UTC); the names of the tables that were built.
 
+    A view that fails stops neither the other views nor the marts.
+
     Gold is checked by the next run of its gate, for all days at once: one gate for each day would double the time of a
     backfill.
 
     Raises:
         IntervalHeld: a replay works on one of the days. The message names it.
+        TaskFailed: some views failed. The message names them; the others, and the marts, are done.
     """
     settings = configuration.load()
     views = list(chosen(settings.views))
     spans = {gold_of(view): of_gold(view, start, end) for view in views}
-    with backfilling(settings, run_id, spans), connect(settings, "rollup") as spark:
-        entries = [rollup.rebuild(spark, settings, view, start, end, run_id) for view in views]
-        return [entry.table for entry in entries if entry] + marts.build(spark, settings, start, end, run_id)
+
+    def rebuild(spark: "SparkSession", settings: "Settings", view: "View", run_id: str) -> "Entry | None":
+        return rollup.rebuild(spark, settings, view, start, end, run_id)
+
+    with backfilling(settings, run_id, spans):
+        try:
+            entries = for_each("rollup", rebuild, views, run_id)
+        finally:
+            with connect(settings, "marts") as spark:
+                built = marts.build(spark, settings, start, end, run_id)
+    return [entry.table for entry in entries.values()] + built
 
 
 @contextmanager

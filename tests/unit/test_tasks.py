@@ -1,16 +1,23 @@
 """What the DAGs' tasks do when a part of their work fails or has to wait."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from tests.support.commits import entry, ledger_record, ranges, write_commit
+from tests.support.ops_records import OpsRecords
 from tests.support.ports import own_ports
+from tests.support.records import START
 
 from lockstep import tasks
 from lockstep.definition import View
-from lockstep.for_each import TaskFailed
+from lockstep.errors import LockstepError
+from lockstep.for_each import TaskFailed, for_each
 from lockstep.ledger import Entry
 from lockstep.reconcile.run import Report
 from lockstep.settings import Settings
@@ -43,7 +50,10 @@ def test_when_live_and_batch_agree_the_verdict_of_each_view_is_returned() -> Non
 
 
 def test_a_roll_up_waits_for_a_shut_gate(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    settings: Settings,
+    ops_records: OpsRecords,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     rolled_up: list[str] = []
 
@@ -58,10 +68,40 @@ def test_a_roll_up_waits_for_a_shut_gate(
     assert rolled_up == []
     assert "page_views_per_minute waits: silver.page_views has not passed its gate" in caplog.messages
 
-    write_commit(settings, "ops.quality", 1, {"seq": 1, "verdicts": {}, "positions": {"silver.page_views": 1}})
+    ops_records.write("ops.quality", {"positions": {"silver.page_views": 1}})
     assert tasks.roll_up("run-2") == {"page_views_per_minute": 10}
     assert rolled_up == ["page_views_per_minute"]
 
 
-def test_a_gate_without_new_rows_checks_nothing(settings: Settings) -> None:
+def test_a_view_that_cannot_be_rebuilt_stops_neither_the_other_views_nor_the_marts(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def build(*_: object) -> list[str]:
+        done.append("marts")
+        return ["daily_orders"]
+
+    def rebuild(spark: object, settings: Settings, view: View, *_: object) -> Entry:
+        if view.name == "trending_pages":
+            raise LockstepError("its gold is torn")
+        done.append(view.name)
+        return entry(ranges({0: (0, 10)}), table=f"gold.{view.name}")
+
+    @contextmanager
+    def without_server(*_: object) -> Iterator[object]:
+        yield object()
+
+    monkeypatch.setenv("LOCKSTEP_VIEWS", "page_views_per_minute,trending_pages")
+    monkeypatch.setattr(tasks, "backfilling", without_server)
+    monkeypatch.setattr(tasks, "connect", without_server)
+    monkeypatch.setattr(tasks, "for_each", partial(for_each, connect=cast(Any, without_server)))
+    monkeypatch.setattr(tasks.rollup, "rebuild", rebuild)
+    monkeypatch.setattr(tasks.marts, "build", build)
+    with pytest.raises(TaskFailed, match="trending_pages: its gold is torn"):
+        tasks.rebuild_day(START, START + timedelta(days=1), "run-1")
+    assert done == ["page_views_per_minute", "marts"]
+
+
+def test_a_gate_without_new_rows_checks_nothing(settings: Settings, ops_records: OpsRecords) -> None:
     assert tasks.gate("silver", "run-1") == {}

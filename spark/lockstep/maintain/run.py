@@ -1,14 +1,18 @@
 """Archive, compact and vacuum the tables of the lake, and remove old checkpoints and task logs."""
 
+import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lockstep import lake
 from lockstep.checkpoints.tidy import tidy
 from lockstep.control.intervals import holders
 from lockstep.control.leases import lease
+from lockstep.errors import LockstepError
 from lockstep.ledger import integrity
 from lockstep.ledger.archive import archive
 from lockstep.replay.cleanup import remove_orphan_shadows
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+Result = TypeVar("Result")
+log = logging.getLogger(__name__)
 # The live queries compact their own tables between two micro-batches. Another writer's OPTIMIZE would make their MERGE fail.
 NOT_OURS = ("live", "_checkpoints")
 # OPTIMIZE rewrites data, so it waits for several files. A table that is written every minute has as many after 16 minutes.
@@ -35,22 +41,44 @@ class MaintenanceResult:
     files_after: int
 
 
+class MaintenanceFailed(LockstepError):
+    """Some of the housekeeping could not be done. The message names each part with its reason."""
+
+
 def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> list[MaintenanceResult]:
     """Archive the ledgers of the tables, then compact and vacuum each table under its lease.
 
     No file younger than ``retain_hours`` is removed: a reader, an as-of query or a replay's undo may still need it. Tables
     of a replay that is under way are skipped. Shadow tables that no replay needs are removed.
+
+    Raises:
+        MaintenanceFailed: some tables have trouble. The message names them; all others are done.
     """
-    remove_orphan_shadows(spark, settings)
     replayed = {held["table_name"] for held in holders(settings) if held["kind"] == "replay"}
     names = [name for name in tables if not name.startswith("shadow.")]
-    archive(spark, settings, names, run_id)
-    for name in names:
-        integrity.record_digests(settings, name)
-    tidy(settings)
-    trim_logs(settings.home / "airflow" / "logs", settings.retain_hours)
     ours = [name for name in names if name.partition(".")[0] not in NOT_OURS and name not in replayed]
-    return [_maintain(spark, settings, name, run_id) for name in ours]
+    failures: dict[str, Exception] = {}
+
+    def attempt(name: str, work: Callable[[], Result]) -> Result | None:
+        try:
+            return work()
+        # Any exception: the other tables need their housekeeping. It is raised again below.
+        except Exception as error:
+            log.exception("The housekeeping of %s failed", name)
+            failures.setdefault(name, error)
+            return None
+
+    attempt("the shadows of replays", lambda: remove_orphan_shadows(spark, settings))
+    attempt("the checkpoints", lambda: tidy(settings))
+    attempt("the task logs", lambda: trim_logs(settings.home / "airflow" / "logs", settings.retain_hours))
+    for name in names:
+        attempt(name, partial(archive, spark, settings, name, run_id))
+        attempt(name, partial(integrity.record_digests, settings, name))
+    results = [attempt(name, partial(_maintain, spark, settings, name, run_id)) for name in ours]
+    if failures:
+        reasons = "\n  ".join(f"{name}: {error}" for name, error in failures.items())
+        raise MaintenanceFailed(f"The housekeeping of {len(failures)} failed, all others are done:\n  {reasons}")
+    return [result for result in results if result]
 
 
 def trim_logs(directory: Path, hours: int) -> int:

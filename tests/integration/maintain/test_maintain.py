@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from lockstep import lake, ledger
 from lockstep.definition.tables import bronze_of
 from lockstep.ingest.bronze import ingest
 from lockstep.maintain import maintain
 from lockstep.maintain import run as housekeeping
+from lockstep.maintain.run import MaintenanceFailed
 
 
 def test_small_files_become_one_every_version_stays_readable_and_the_ledger_is_archived(
@@ -29,6 +32,21 @@ def test_small_files_become_one_every_version_stays_readable_and_the_ledger_is_a
     maintain(spark, settings, [table], "again")
     assert len([row for row in rows("ops.ledger") if row["table"] == table]) == len(archived)
     assert len(list(Path(lake.path(settings, table)).glob("*.parquet"))) == 4
+
+
+def test_a_table_with_trouble_is_named_and_the_others_are_looked_after(spark, settings, stream, shop, rows):
+    shop.view("e1", 1)
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    table, broken = bronze_of(stream), f"bronze.a_broken_{stream.name}"
+    log = Path(lake.path(settings, broken)) / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text("{")
+    with pytest.raises(MaintenanceFailed, match=f"of 1 failed, all others are done:\n  {broken}: ") as failure:
+        maintain(spark, settings, [broken, table], "run")
+    assert table not in str(failure.value).replace(broken, "")
+    assert {row["seq"] for row in rows("ops.ledger") if row["table"] == table} == {1}
+    assert "VACUUM END" in {commit.operation for commit in lake.commits(settings, table)}
 
 
 def test_the_ledger_goes_on_after_housekeeping(spark, settings, stream, shop):

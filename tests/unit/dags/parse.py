@@ -33,6 +33,8 @@ def described(dag: Any) -> dict[str, Any]:
                 "owner": task.owner,
                 "retries": task.retries,
                 "delay": task.retry_delay.total_seconds(),
+                "backoff": task.retry_exponential_backoff,
+                "timeout": task.execution_timeout and task.execution_timeout.total_seconds(),
                 "pool": task.pool,
                 "upstream": sorted(task.upstream_task_ids),
                 "outlets": [outlet.name for outlet in task.outlets],

@@ -72,6 +72,12 @@ def test_every_task_has_an_owner_and_is_retried_soon(tasks: list[tuple[str, dict
     assert wrong == []
 
 
+def test_every_task_has_a_time_limit_and_backs_off_but_a_person_may_take_days(dags: dict[str, Any]) -> None:
+    tasks = {f"{name}.{task}": t for name, dag in dags.items() for task, t in dag["tasks"].items()}
+    assert {name for name, t in tasks.items() if not t["timeout"]} == {"replay.by_hand"}
+    assert [name for name, t in tasks.items() if t["backoff"] < 2] == []
+
+
 def test_live_work_and_backfills_have_pools_of_their_own(dags: dict[str, Any]) -> None:
     pools = {name: {task["pool"] for task in dag["tasks"].values()} for name, dag in dags.items()}
     assert all(pool in POOLS for used in pools.values() for pool in used)
