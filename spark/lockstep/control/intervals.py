@@ -96,6 +96,11 @@ def holders(settings: "Settings") -> list[dict[str, Any]]:
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
+def holds(settings: "Settings", holder: str) -> bool:
+    """Whether the replay or the backfill holds an interval."""
+    return any(held["holder"] == holder for held in holders(settings))
+
+
 def _hold(connection: "Connection", holder: str, kind: str, spans: Mapping[str, Interval]) -> None:
     connection.autocommit = False
     with connection, connection.cursor() as cursor:

@@ -62,6 +62,7 @@ def open_replay(
             if any(part.missing for part in plan.parts):
                 ingest_missing(spark, settings, plan, run_id)
                 plan = resolve(settings, request)
+                intervals.claim(settings, replay, intervals_of(plan))
             if not plan.parts and not plan.targets:
                 raise ReplayRefused("There is nothing to replay: no table has anything of what was asked for.")
             plan = plan.model_copy(update={"seconds": _estimate(settings, plan)})
@@ -193,9 +194,13 @@ def discard(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
     """Give the replay up before it is promoted: its shadows are removed, and its intervals are free.
 
     Raises:
-        ReplayRefused: a part of it is promoted: promote the rest, then undo it.
+        ReplayRefused: a part of it is promoted: promote the rest, then undo it. Or there is no such replay.
     """
     with lease(settings, f"replay.{replay}", run_id):
+        if record.read(settings, replay) is None and intervals.holds(settings, replay):
+            # Its process died after it had claimed its intervals, and before it was recorded.
+            release(spark, settings, replay)
+            return
         opened = find(settings, replay)
         if not opened.is_open:
             release(spark, settings, replay)

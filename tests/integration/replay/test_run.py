@@ -8,7 +8,10 @@ from tests.support.digest import digest
 from tests.support.shop import START
 
 from lockstep import lake
+from lockstep.control import intervals
+from lockstep.replay import run
 from lockstep.replay.record import find
+from lockstep.replay.request import ReplayRefused
 
 LAYERS = [["gold"], ["silver", "gold"], ["bronze", "silver", "gold"]]
 MINUTES = 20
@@ -72,6 +75,14 @@ def test_a_reason_that_looks_like_sql_is_promoted_and_recorded_as_it_is(
     assert {row["reason"] for row in rows("ops.replays") if row["replay"] == replay.id} == {reason}
     assert digest(settings, f"gold.{view.name}") == before
     assert tables <= _tables(settings)
+
+
+def test_a_replay_that_died_before_it_was_recorded_can_be_discarded(spark, settings, view):
+    intervals.claim(settings, "abc123", {f"gold.{view.name}": intervals.ALWAYS})
+    run.discard(spark, settings, "abc123", "test", "me")
+    assert not intervals.holds(settings, "abc123")
+    with pytest.raises(ReplayRefused, match="There is no replay abc123"):
+        run.discard(spark, settings, "abc123", "test", "me")
 
 
 def _tables(settings):
