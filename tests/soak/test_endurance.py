@@ -64,7 +64,7 @@ def test_everything_stays_on_for_hours_although_each_part_is_killed(demo, report
     status = _settled(demo)
     dropped = sum(
         query["dropped_rows"]
-        for commit in lake.commits(demo.settings, progress.TABLE)
+        for commit in lake.commits(demo.settings, progress.TABLE.name)
         for query in commit.record.get("progress", {}).values()
     )
     memory, disk = ([sample[which] for sample in used] for which in (0, 1))

@@ -58,7 +58,7 @@ def test_live_is_batch_is_oracle_over_an_hour_with_kills(number, stack, report):
         wrong += [
             f"{r.view}: {r.verdict} in {r.windows} windows" for r in reports if r.verdict != "equal" or not r.windows
         ]
-        dropped = spark.table(progress.TABLE).agg({"dropped_rows": "max"}).collect()[0][0]
+        dropped = spark.table(progress.TABLE.name).agg({"dropped_rows": "max"}).collect()[0][0]
     count, windows = sum(map(len, sent.values())), sum(r.windows for r in reports)
     report(
         f"| hour {number} | {seed} | {', '.join(KILLED)} | {waited:.0f} | {count}, in {windows} windows, "

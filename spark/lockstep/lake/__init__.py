@@ -3,7 +3,18 @@
 from lockstep.lake.log import Commit, commits, exists, parse_commit
 from lockstep.lake.paths import LAYERS, checkpoint, path
 from lockstep.lake.spark_catalog import create, drop, register, registered, tables
-from lockstep.lake.writes import Txn, append, append_record, is_small, merge, overwrite, read, replace
+from lockstep.lake.writes import (
+    Txn,
+    append,
+    append_record,
+    is_small,
+    last_transaction,
+    merge,
+    overwrite,
+    read,
+    replace,
+    schema,
+)
 
 __all__ = [
     "LAYERS",
@@ -17,6 +28,7 @@ __all__ = [
     "drop",
     "exists",
     "is_small",
+    "last_transaction",
     "merge",
     "overwrite",
     "parse_commit",
@@ -25,5 +37,6 @@ __all__ = [
     "register",
     "registered",
     "replace",
+    "schema",
     "tables",
 ]

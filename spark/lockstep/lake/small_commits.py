@@ -40,6 +40,10 @@ class SmallCommits:
         """The newest version that this object knows."""
         return self._table.version()
 
+    def last_transaction(self, app: str) -> int:
+        """The number of the last commit of ``app`` that this object knows; 0: there is none."""
+        return self._table.transaction_version(app) or 0
+
     def append(self, rows: pa.Table, txn: "Txn", record: Mapping[str, Any]) -> None:
         """Append the rows and the record in one commit."""
         if not self._has(txn):

@@ -49,6 +49,20 @@ def read(spark: "SparkSession", settings: "Settings", table: str, version: int |
     return reader.load(path(settings, table))
 
 
+def schema(settings: "Settings", table: str) -> pa.Schema:
+    """The columns of the table, for Arrow rows."""
+    from lockstep.lake.small_commits import SmallCommits
+
+    return SmallCommits(settings, table).schema
+
+
+def last_transaction(settings: "Settings", table: str, app: str) -> int:
+    """The number of the last commit of a transaction id's ``app``; 0: the table has none."""
+    from lockstep.lake.small_commits import SmallCommits
+
+    return SmallCommits(settings, table).last_transaction(app)
+
+
 @singledispatch
 def append(rows: Any, settings: "Settings", table: str, txn: Txn, record: Mapping[str, Any]) -> None:
     """Append the rows (of Spark, or Arrow) and the record in one commit."""

@@ -1,4 +1,4 @@
-"""Copy every ledger into ``ops.ledger``, because Delta deletes old commits from its log."""
+"""Copy ledgers into ``ops.ledger``, because Delta deletes old commits from its log."""
 
 import itertools
 import json
@@ -32,28 +32,19 @@ COLUMNS = {
 TABLE = OpsTable("ops.ledger", COLUMNS, "archive")
 
 
-def archive(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> int:
-    """Append the entries that are not archived yet, one row per entry and partition, in one commit.
+def archive(spark: "SparkSession", settings: "Settings", table: str, run_id: str) -> int:
+    """Append the table's entries that are not archived yet, one row per entry and partition, in one commit.
 
     Returns:
         The number of rows added.
     """
     with TABLE.writing(spark, settings, run_id) as commit:
-        # By table, the newest entry that is archived.
-        archived: dict[str, int] = dict(commit.newest.get("archived", {}))
-        rows = []
-        for table in tables:
-            new = _newer(settings, table, archived.get(table, 0))
-            rows += [_row(entry, r) for entry in new for r in entry.ranges]
-            if new:
-                archived[table] = new[0].seq
+        archived = commit.newest(table).get("archived", 0)
+        new = list(itertools.takewhile(lambda entry: entry.seq > archived, ledger.entries(settings, table)))
+        rows = [_row(entry, r) for entry in new for r in entry.ranges]
         if rows:
-            commit.append(rows, {"run_id": run_id, "archived": archived})
+            commit.append(rows, {"run_id": run_id, "archived": new[0].seq}, table)
     return len(rows)
-
-
-def _newer(settings: "Settings", table: str, seq: int) -> list[ledger.Entry]:
-    return list(itertools.takewhile(lambda entry: entry.seq > seq, ledger.entries(settings, table)))
 
 
 def _row(entry: ledger.Entry, r: Range) -> tuple[object, ...]:

@@ -1,18 +1,30 @@
 """A table of the platform's own bookkeeping, such as ``ops.published``: each commit has rows, and a record.
 
-The record (in ``userMetadata``) is ``{writer, seq, …}`` and is read without Spark. ``seq`` rises by one with every commit. It is
-also the version of the commit's transaction id, so a commit that is tried twice is made once.
+Readers have the rows, and the record (``userMetadata``) beside them. What the platform decides by is the newest record of each
+key, which the control database keeps: Delta removes old commits from its logs, with their records.
+
+A record is ``{writer, seq, key, …}``. ``seq`` rises by one with every commit, and is the version of its transaction id, so a
+commit that is tried twice is made once. It is written to the Delta table first. If the writer dies then, or an older copy of the
+database was restored, the next writer takes over what is newer in the log.
 """
 
+import itertools
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from lockstep import lake
+from lockstep.control import records
 from lockstep.control.leases import lease
-from lockstep.definition.columns import Columns, ddl
-from lockstep.lake import Commit
+from lockstep.control.records import Record
+from lockstep.definition.columns import Columns
+from lockstep.errors import Overtaken
+from lockstep.lake import Commit, Txn
 from lockstep.ledger.entries import txn
 
 if TYPE_CHECKING:
@@ -20,6 +32,7 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+log = logging.getLogger(__name__)
 Rows = list[tuple[object, ...]]
 
 
@@ -31,19 +44,22 @@ class OpsTable:
         name: ``ops.<name>``.
         columns: of its rows.
         writer: the name in its records; commits of others, such as OPTIMIZE, have none.
+        properties: of the Delta table.
     """
 
     name: str
     columns: Columns
     writer: str
+    properties: Mapping[str, str] | None = None
 
-    def commits(self, settings: "Settings") -> Iterator[Commit]:
-        """The writer's commits, newest first; needs no Spark."""
-        return (c for c in lake.commits(settings, self.name) if c.record.get("writer") == self.writer)
+    def newest(self, settings: "Settings", key: str = "") -> Mapping[str, Any]:
+        """The newest record of a key; empty before the first."""
+        found = records.of_key(settings, self.name, key)
+        return found.fields if found else {}
 
-    def newest(self, settings: "Settings") -> Mapping[str, Any]:
-        """The newest record; empty before the first."""
-        return next((commit.record for commit in self.commits(settings)), {})
+    def newest_of_each_key(self, settings: "Settings") -> list[Record]:
+        """The newest record of each key, in the order in which they were written."""
+        return records.of_each_key(settings, self.name)
 
     @contextmanager
     def writing(self, spark: "SparkSession", settings: "Settings", holder: str) -> "Iterator[NextCommit]":
@@ -56,7 +72,17 @@ class OpsTable:
             LeaseHeld: somebody else holds it.
         """
         with lease(settings, self.name, holder):
-            yield NextCommit(self, spark, settings, self.newest(settings))
+            exists = lake.exists(settings, self.name)
+            if not exists:
+                lake.create(spark, settings, self.name, self.columns, properties=self.properties)
+            recover(settings, self.name)
+            known = records.newest(settings, self.name)
+            # A new number, even where neither the log nor the database has a record of the last one any more.
+            committed = lake.last_transaction(settings, self.name, self._txn(0).app) if exists else 0
+            yield NextCommit(self, settings, max(known.seq if known else 0, committed) + 1)
+
+    def _txn(self, seq: int) -> Txn:
+        return txn(self.name, {"writer": self.writer, "seq": seq})
 
 
 @dataclass(frozen=True)
@@ -64,34 +90,82 @@ class NextCommit:
     """The next commit to a table, while the table is locked.
 
     Args:
-        newest: the record of the commit before it; empty for the first.
+        seq: its number, from 1.
     """
 
     table: OpsTable
-    spark: "SparkSession"
     settings: "Settings"
-    newest: Mapping[str, Any]
+    seq: int
 
-    @property
-    def seq(self) -> int:
-        """Its number, from 1."""
-        return int(self.newest.get("seq", 0)) + 1
+    def newest(self, key: str = "") -> Mapping[str, Any]:
+        """The newest record of a key before this commit; empty before the first."""
+        return self.table.newest(self.settings, key)
 
-    def record(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Its record: the fields, who wrote it, and its number."""
-        return {**fields, "writer": self.table.writer, "seq": self.seq}
+    def append(self, rows: "Rows | pa.Table | DataFrame", fields: Mapping[str, Any], key: str = "") -> None:
+        """Append the rows and the record of the key in one commit.
 
-    def append(self, rows: "Rows | DataFrame", fields: Mapping[str, Any]) -> None:
-        """Append the rows and the record in one commit; the table is created where it is missing."""
-        name, record = self.table.name, self.record(fields)
-        lake.append(self._frame(rows), self.settings, name, txn(name, record), record)
+        Raises:
+            Overtaken: the table's lock was lost, and somebody else has written meanwhile.
+        """
+        record = self._record(fields, key)
+        lake.append(self._frame(rows), self.settings, self.table.name, txn(self.table.name, record), record)
+        self._decide(record)
 
-    def replace(self, rows: "Rows | DataFrame", where: str, fields: Mapping[str, Any]) -> None:
+    def replace(
+        self, rows: "Rows | pa.Table | DataFrame", where: str, fields: Mapping[str, Any], key: str = ""
+    ) -> None:
         """Put the rows in the place of those that match ``where`` (SQL), and commit the record with them."""
-        name, record = self.table.name, self.record(fields)
-        lake.replace(self._frame(rows), self.settings, name, where, txn(name, record), record)
+        record = self._record(fields, key)
+        lake.replace(self._frame(rows), self.settings, self.table.name, where, txn(self.table.name, record), record)
+        self._decide(record)
 
-    def _frame(self, rows: "Rows | DataFrame") -> "DataFrame":
-        if not lake.exists(self.settings, self.table.name):
-            lake.create(self.spark, self.settings, self.table.name, self.table.columns)
-        return self.spark.createDataFrame(rows, ddl(self.table.columns)) if isinstance(rows, list) else rows
+    def _record(self, fields: Mapping[str, Any], key: str) -> dict[str, Any]:
+        return {**fields, "writer": self.table.writer, "seq": self.seq, "key": key}
+
+    def _decide(self, record: Mapping[str, Any]) -> None:
+        name = self.table.name
+        if not records.put(self.settings, name, [Record(record["key"], record["seq"], record, datetime.now(UTC))]):
+            raise Overtaken(f"{name}: somebody else has written its record {record['seq']}. Run this again.")
+
+    def _frame(self, rows: "Rows | pa.Table | DataFrame") -> "pa.Table | DataFrame":
+        if not isinstance(rows, list):
+            return rows
+        named = [dict(zip(self.table.columns, row, strict=True)) for row in rows]
+        return pa.Table.from_pylist(named, schema=lake.schema(self.settings, self.table.name))
+
+
+def recover(settings: "Settings", table: str) -> int:
+    """Take over the records of ``ops.<name>`` that are newer in its log than in the control database; return how many.
+
+    Numbers that neither of the two has are named in a warning.
+    """
+    known = records.newest(settings, table)
+    last = known.seq if known else 0
+    newer = list(itertools.takewhile(lambda commit: commit.record["seq"] > last, _recorded(settings, table)))
+    if not newer:
+        return 0
+    lost = sorted(set(range(last + 1, newer[0].record["seq"])) - {commit.record["seq"] for commit in newer})
+    if lost:
+        log.warning(
+            "%s: %d of its records, from %d to %d, are neither in the control database nor in its log. What only they said is "
+            "lost: restore a newer copy of the control database if there is one.",
+            table,
+            len(lost),
+            lost[0],
+            lost[-1],
+        )
+    # The newest one of each key.
+    found = {commit.record["key"]: commit for commit in reversed(newer)}
+    records.put(
+        settings,
+        table,
+        [
+            Record(key, c.record["seq"], c.record, datetime.fromtimestamp(c.timestamp / 1000, UTC))
+            for key, c in found.items()
+        ],
+    )
+    return len(found)
+
+
+def _recorded(settings: "Settings", table: str) -> Iterator[Commit]:
+    return (commit for commit in lake.commits(settings, table) if {"seq", "key"} <= commit.record.keys())

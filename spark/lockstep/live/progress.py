@@ -6,16 +6,13 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lockstep import lake
-from lockstep.definition.columns import ddl
-from lockstep.lake import Txn
+from lockstep.ledger.ops_table import OpsTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.settings import Settings
 
-TABLE = "ops.live_progress"
 COLUMNS = {
     "query": "STRING",
     "generation": "INT",
@@ -39,6 +36,7 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1 days",
     "delta.checkpointInterval": "100",
 }
+TABLE = OpsTable("ops.live_progress", COLUMNS, "live", PROPERTIES)
 
 
 @dataclass(frozen=True)
@@ -145,16 +143,14 @@ def _offsets(reported: Any, topics: Collection[str]) -> dict[str, dict[str, int]
 
 def publish(spark: "SparkSession", settings: "Settings", rows: list[Progress]) -> None:
     """Append the queries' progress in one commit. The commit's record has it too, so it can be read without Spark."""
-    before = next((int(c.record["seq"]) for c in lake.commits(settings, TABLE) if "progress" in c.record), 0)
-    record = {"writer": "live", "seq": before + 1, "progress": {row.query: _as_json(row) for row in rows}}
-    frame = spark.createDataFrame([tuple(asdict(row).values()) for row in rows], ddl(COLUMNS))
-    lake.create(spark, settings, TABLE, COLUMNS, properties=PROPERTIES)
-    lake.append(frame.coalesce(1), settings, TABLE, Txn(f"live:{TABLE}:1", before + 1), record)
+    with TABLE.writing(spark, settings, "live") as commit:
+        record = {"progress": {row.query: _as_json(row) for row in rows}}
+        commit.append([tuple(asdict(row).values()) for row in rows], record)
 
 
 def latest(settings: "Settings") -> dict[str, dict[str, Any]]:
     """The last published progress of each query, by its name; times are ISO (UTC). Empty before the service has published."""
-    return next((dict(c.record["progress"]) for c in lake.commits(settings, TABLE) if "progress" in c.record), {})
+    return dict(TABLE.newest(settings).get("progress", {}))
 
 
 def _as_json(progress: Progress) -> dict[str, Any]:

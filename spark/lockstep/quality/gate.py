@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep import lake
-from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
 from lockstep.quality import outcomes
-from lockstep.quality.outcomes import Outcome
+from lockstep.quality.outcomes import GateState, Outcome
 from lockstep.quality.slices import Slice, pending
 from lockstep.quality.suites import gated, load, pii_columns
 
@@ -48,19 +47,19 @@ def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str]
             all tables are written before.
         SuiteMissing: a table has no suite.
     """
-    with lease(settings, outcomes.TABLE, run_id):
-        before = outcomes.latest(settings)
+    with outcomes.TABLE.writing(spark, settings, run_id) as commit:
+        before = GateState.of(commit.newest())
         slices = [pending(settings, table, before.positions.get(table, -1)) for table in tables]
         results = [validate(spark, settings, new) for new in slices if new]
         if not results:
             return []
-        outcomes.write(spark, settings, results, before, run_id)
+        outcomes.write(commit, results, before, run_id)
     reasons = [f"{o.table} ({o.slice}): {reason}" for o in results for reason in o.failed]
     if reasons:
         raise GateFailed(
             "The gate is shut, nothing downstream runs:\n  "
             + "\n  ".join(reasons)
-            + f"\nSee {outcomes.TABLE}. Replace the rows by a replay, or change the suite in expectations/."
+            + f"\nSee {outcomes.TABLE.name}. Replace the rows by a replay, or change the suite in expectations/."
         )
     return results
 

@@ -1,20 +1,16 @@
-"""Outcomes of the gates: one row per table and run in ``ops.quality``, and the newest state of all gates in its commits."""
+"""Outcomes of the gates: one row per table and run in ``ops.quality``, and the newest state of all gates in its record."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self
 
-from lockstep import lake, ledger
-from lockstep.definition.columns import ddl
+from lockstep.ledger.ops_table import NextCommit, OpsTable
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from lockstep.settings import Settings
 
-TABLE = "ops.quality"
 COLUMNS = {
     "table": "STRING",
     "suite": "STRING",
@@ -26,6 +22,7 @@ COLUMNS = {
     "run_id": "STRING",
     "checked_at": "TIMESTAMP",
 }
+TABLE = OpsTable("ops.quality", COLUMNS, "gate")
 
 
 @dataclass(frozen=True)
@@ -79,17 +76,21 @@ class Outcome:
 
 @dataclass(frozen=True)
 class GateState:
-    """The state of all gates, as the newest commit of ``ops.quality`` records it.
+    """The state of all gates, as the newest record of ``ops.quality`` has it.
 
     Args:
-        seq: the number of the commit; 0 before the first.
         positions: per table, the version of its ledger up to which all rows have passed. A table that never passed is missing.
         verdicts: per table, its newest verdict.
     """
 
-    seq: int
-    positions: Mapping[str, int]
-    verdicts: Mapping[str, GateVerdict]
+    positions: Mapping[str, int] = field(default_factory=dict)
+    verdicts: Mapping[str, GateVerdict] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        """The state that a record has; without one, no gate has passed anything."""
+        verdicts = {table: GateVerdict(**fields) for table, fields in record.get("verdicts", {}).items()}
+        return cls(record.get("positions", {}), verdicts)
 
     @property
     def held_back(self) -> dict[str, int]:
@@ -99,31 +100,19 @@ class GateState:
 
 def latest(settings: "Settings") -> GateState:
     """Read the state of all gates. Needs no Spark."""
-    for commit in lake.commits(settings, TABLE):
-        if "positions" in commit.record:
-            verdicts = {table: GateVerdict(**fields) for table, fields in commit.record["verdicts"].items()}
-            return GateState(commit.record["seq"], commit.record["positions"], verdicts)
-    return GateState(0, {}, {})
+    return GateState.of(TABLE.newest(settings))
 
 
-def write(
-    spark: "SparkSession", settings: "Settings", outcomes: Iterable[Outcome], before: GateState, run_id: str
-) -> None:
+def write(commit: NextCommit, outcomes: Iterable[Outcome], before: GateState, run_id: str) -> None:
     """Write the outcomes in one commit. Only a table that passed moves its position, so failed rows are checked again."""
     outcomes = list(outcomes)
-    if not before.seq:
-        lake.create(spark, settings, TABLE, COLUMNS)
-    rows = [
-        (o.table, o.suite, o.success, o.checks, list(o.failed), o.rows, o.slice, run_id, o.checked_at.astimezone(UTC))
-        for o in outcomes
-    ]
     verdicts = {**before.verdicts, **{o.table: o.verdict for o in outcomes}}
-    record = {
-        "writer": "gate",
-        "seq": before.seq + 1,
-        "run_id": run_id,
-        "code_version": code_version(),
-        "verdicts": {table: asdict(verdict) for table, verdict in verdicts.items()},
-        "positions": {**before.positions, **{o.table: o.version for o in outcomes if o.success}},
-    }
-    lake.append(spark.createDataFrame(rows, ddl(COLUMNS)), settings, TABLE, ledger.txn(TABLE, record), record)
+    commit.append(
+        [(o.table, o.suite, o.success, o.checks, [*o.failed], o.rows, o.slice, run_id, o.checked_at) for o in outcomes],
+        {
+            "run_id": run_id,
+            "code_version": code_version(),
+            "verdicts": {table: asdict(verdict) for table, verdict in verdicts.items()},
+            "positions": {**before.positions, **{o.table: o.version for o in outcomes if o.success}},
+        },
+    )

@@ -11,23 +11,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 LAYERS = ("live", "batch")
-# The columns of ops.reconciliation.
-RESULT = {
-    "view": "STRING",
-    "window_start": "TIMESTAMP",
-    "window_end": "TIMESTAMP",
-    "keys": "BIGINT",
-    "equal": "BIGINT",
-    "changed": "BIGINT",
-    "only_live": "BIGINT",
-    "only_batch": "BIGINT",
-    "verdict": "STRING",
-    "sample": "STRING",
-    "run_id": "STRING",
-    "reconciled_at": "TIMESTAMP",
-    "doubled": "BIGINT",
-    "causes": "STRING",
-}
 
 
 def by_window(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[str, str] = LAYERS) -> "DataFrame":

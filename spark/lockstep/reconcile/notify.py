@@ -106,10 +106,9 @@ def _publish(
     if not rows:
         return 0
     with table.writing(spark, settings, run_id) as commit:
-        published: set[str] = set()
-        if commit.newest:
-            ids = lake.read(spark, settings, table.name).select("alert_id").collect()
-            published = {row["alert_id"] for row in ids}
+        ids = spark.createDataFrame([(row["alert_id"],) for row in rows], "alert_id STRING")
+        known = lake.read(spark, settings, table.name).join(ids, "alert_id", "left_semi").select("alert_id").collect()
+        published = {row["alert_id"] for row in known}
         new = [row for row in rows if row["alert_id"] not in published]
         if new:
             KafkaSink(_SINKS[table.name])(new, commit.seq)

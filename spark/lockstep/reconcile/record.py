@@ -1,18 +1,34 @@
-"""What the table of reconciliations remembers of a view: the record in each of its commits."""
+"""What the table of reconciliations remembers of a view: its newest record."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from lockstep import lake
 from lockstep.definition import View
+from lockstep.ledger.ops_table import OpsTable
 from lockstep.reconcile.difference import Cause
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
-TABLE = "ops.reconciliation"
+COLUMNS = {
+    "view": "STRING",
+    "window_start": "TIMESTAMP",
+    "window_end": "TIMESTAMP",
+    "keys": "BIGINT",
+    "equal": "BIGINT",
+    "changed": "BIGINT",
+    "only_live": "BIGINT",
+    "only_batch": "BIGINT",
+    "verdict": "STRING",
+    "sample": "STRING",
+    "run_id": "STRING",
+    "reconciled_at": "TIMESTAMP",
+    "doubled": "BIGINT",
+    "causes": "STRING",
+}
+TABLE = OpsTable("ops.reconciliation", COLUMNS, "reconcile")
 
 
 @dataclass(frozen=True)
@@ -20,7 +36,6 @@ class Reconciliation:
     """One run over one view, as its commit records it.
 
     Args:
-        seq: rises by one with every run over the view.
         until: windows that ended by then (UTC) are settled: no later run has to compare them.
         windows: how many windows are settled, over all runs. A view that upserts settles none for good: this run's.
         unexplained: how many windows differed for no known cause.
@@ -29,7 +44,6 @@ class Reconciliation:
     """
 
     view: str
-    seq: int
     until: datetime
     run_id: str
     windows: int
@@ -40,14 +54,13 @@ class Reconciliation:
     def as_record(self) -> dict[str, Any]:
         """The record for the commit."""
         causes = {cause.value: windows for cause, windows in self.causes.items()}
-        return asdict(self) | {"writer": "reconcile", "until": self.until.isoformat(), "causes": causes}
+        return asdict(self) | {"until": self.until.isoformat(), "causes": causes}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Read the record of a commit."""
         return cls(
             view=record["view"],
-            seq=record["seq"],
             until=datetime.fromisoformat(record["until"]),
             run_id=record["run_id"],
             windows=record["windows"],
@@ -59,5 +72,5 @@ class Reconciliation:
 
 def last(settings: "Settings", view: View) -> Reconciliation | None:
     """The view's last reconciliation; None before the first. Needs no Spark."""
-    records = (commit.record for commit in lake.commits(settings, TABLE))
-    return next((Reconciliation.from_record(record) for record in records if record.get("view") == view.name), None)
+    record = TABLE.newest(settings, view.name)
+    return Reconciliation.from_record(record) if record else None

@@ -3,7 +3,7 @@
 Spark compares the rows. What it finds is one row per window, which is worked on and committed without it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
@@ -12,19 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from lockstep import lake, ledger
 from lockstep.control.leases import lease
 from lockstep.definition import View
 from lockstep.definition.view import BEGINNING
 from lockstep.reconcile import notify
 from lockstep.reconcile.attribute import attribute
-from lockstep.reconcile.compare import RESULT, by_window
+from lockstep.reconcile.compare import by_window
 from lockstep.reconcile.comparison import Comparison
 from lockstep.reconcile.difference import Difference
 from lockstep.reconcile.inputs import ComparisonInput, comparison_input
-from lockstep.reconcile.record import TABLE, Reconciliation, last
-from lockstep.reconcile.report import Report
-from lockstep.reconcile.verdict import Verdict, WindowVerdict, window_verdicts
+from lockstep.reconcile.record import COLUMNS, TABLE, Reconciliation, last
+from lockstep.reconcile.report import Report, worst
+from lockstep.reconcile.verdict import Verdict, WindowVerdict, joined, window_verdicts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +65,7 @@ def reconcile(
     Args:
         again_since: also compare the windows that ended after this instant (UTC) and are settled.
     """
-    with lease(settings, f"{TABLE}/{view.name}", run_id):
+    with lease(settings, f"{TABLE.name}/{view.name}", run_id):
         before = last(settings, view)
         settled_until = before.until if before else BEGINNING
         since = min(settled_until, again_since or settled_until)
@@ -77,10 +76,14 @@ def reconcile(
         rows = replace(rows, live=rows.live.where(closed), batch=rows.batch.where(closed))
         windows = by_window(rows.live, rows.batch, view).toArrow()
         extent = Extent.of(windows, settled_until)
-        differences = _attributed(spark, settings, view, rows, extent)
-        corrections = notify.publish_corrections(spark, settings, view, differences, run_id)
-        verdicts = window_verdicts(differences)
-        report = Report.of(view.name, rows.until, extent.windows, differences, verdicts, corrections)
+        verdicts: dict[datetime, WindowVerdict] = {}
+        shown: list[Difference] = []
+        corrections = 0
+        for differences in _attributed(spark, settings, view, rows, extent):
+            corrections += notify.publish_corrections(spark, settings, view, differences, run_id)
+            verdicts = joined(verdicts, window_verdicts(differences))
+            shown = worst([*shown, *differences])
+        report = Report.of(view.name, rows.until, extent.windows, shown, verdicts, corrections)
         first_open = min((start for start, window in verdicts.items() if window.open), default=None)
         if first_open:
             extent = Extent.of(windows.filter(pc.field("window_start") < first_open), settled_until)
@@ -105,7 +108,6 @@ def _next(
     windows_before = before.windows if before and not view.upserts else 0
     return Reconciliation(
         view=view.name,
-        seq=before.seq + 1 if before else 1,
         until=settled,
         run_id=run_id,
         windows=windows_before + new,
@@ -132,10 +134,10 @@ def _alert(
 
 def _attributed(
     spark: "SparkSession", settings: "Settings", view: View, rows: ComparisonInput, extent: Extent
-) -> list[Difference]:
-    """Every key that differs, with its causes."""
+) -> Iterable[list[Difference]]:
+    """Every key that differs, with its causes, some at a time."""
     if extent.first is None:
-        return []
+        return ()
     live, batch = rows.live, rows.batch
     if not view.upserts:
         # A keyed view is compared by the minute, and its rows lie inside of it.
@@ -150,10 +152,11 @@ def _results(windows: pa.Table, view: View, verdicts: Mapping[datetime, WindowVe
 
     Args:
         windows: the rows of ``by_window``.
-        verdicts: by start, the verdict on each window that differs. One without a verdict has only keys beyond ``MAX_KEYS``.
+        verdicts: by start, the verdict on each window that differs.
     """
     equal = pc.equal(windows["keys"], windows["equal"]).to_pylist()
     found = [verdicts.get(start) for start in windows["window_start"].to_pylist()]
+    # The rows were read twice. A window that only differed the first time is compared again.
     differs = [window.verdict if window else Verdict.UNEXPLAINED for window in found]
     results = {
         "view": [view.name] * len(found),
@@ -165,13 +168,10 @@ def _results(windows: pa.Table, view: View, verdicts: Mapping[datetime, WindowVe
     columns = {name: pa.array(values, pa.string()) for name, values in results.items()} | {
         "reconciled_at": reconciled_at
     }
-    return pa.table({name: columns[name] if name in columns else windows[name] for name in RESULT})
+    return pa.table({name: columns[name] if name in columns else windows[name] for name in COLUMNS})
 
 
 def _write(spark: "SparkSession", settings: "Settings", results: pa.Table, reconciliation: Reconciliation) -> None:
     """Commit the rows and the record. Views are compared at the same time, but one at a time is written."""
-    record = reconciliation.as_record()
-    with lease(settings, TABLE, reconciliation.run_id):
-        if not lake.exists(settings, TABLE):
-            lake.create(spark, settings, TABLE, RESULT)
-        lake.append(results, settings, TABLE, ledger.txn(f"{TABLE}/{reconciliation.view}", record), record)
+    with TABLE.writing(spark, settings, reconciliation.run_id) as commit:
+        commit.append(results, reconciliation.as_record(), reconciliation.view)

@@ -104,11 +104,11 @@ def _with_verdict(windows: "DataFrame", table: str) -> "DataFrame":
 
 def _write(spark: "SparkSession", settings: "Settings", windows: "DataFrame", replay: str) -> None:
     with TABLE.writing(spark, settings, replay) as commit:
-        if any(known.record["diff"] == replay for known in TABLE.commits(settings)):
+        if commit.newest(replay):
             # The shadow was computed again, or the stage died before its record was written.
-            commit.replace(windows, f"replay = '{replay}'", {"diff": replay})
+            commit.replace(windows, f"replay = '{replay}'", {}, replay)
         else:
-            commit.append(windows, {"diff": replay})
+            commit.append(windows, {}, replay)
 
 
 def _totals(windows: "DataFrame") -> "DataFrame":

@@ -1,10 +1,11 @@
-"""The record of every replay: one row a stage in ``ops.replays``. The state of a replay is read back from it without Spark."""
+"""The record of every replay: one row a stage in ``ops.replays``. The state of a replay is read back without Spark."""
 
-from collections.abc import Iterator
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from lockstep.control.records import Record
 from lockstep.ledger.ops_table import OpsTable
 from lockstep.replay.plan import Plan
 from lockstep.replay.request import ReplayRefused, Request
@@ -110,7 +111,7 @@ def write(spark: "SparkSession", settings: "Settings", replay: Replay, result: S
         "run_id": run_id,
     }
     with TABLE.writing(spark, settings, run_id) as commit:
-        commit.append([tuple(row.values())], record)
+        commit.append([tuple(row.values())], record, f"{replay.id}/{result.stage.value}")
 
 
 def read(settings: "Settings", replay: str) -> Replay | None:
@@ -130,25 +131,24 @@ def find(settings: "Settings", replay: str) -> Replay:
     return known
 
 
-def replays(settings: "Settings") -> Iterator[Replay]:
+def replays(settings: "Settings") -> list[Replay]:
     """All replays, the one that was opened last first."""
-    later: dict[str, dict[Stage, Any]] = {}
-    for commit in TABLE.commits(settings):
-        record = commit.record
-        stage = Stage(record["stage"])
-        results = later.setdefault(record["replay"], {})
-        # The log is read from its end: of a stage that was done twice, the second time comes first, and counts.
-        results.setdefault(stage, _MODEL[stage].model_validate(record["detail"]))
-        if stage is Stage.PLANNED:
-            yield _replay(later.pop(record["replay"]), record, commit.timestamp)
+    stages: dict[str, list[Record]] = defaultdict(list)
+    for record in TABLE.newest_of_each_key(settings):
+        stages[record.fields["replay"]].append(record)
+    return sorted(map(_replay, stages.values()), key=lambda replay: replay.opened_at, reverse=True)
 
 
-def _replay(newest_first: dict[Stage, Any], record: Any, opened_at: int) -> Replay:
+def _replay(records: list[Record]) -> Replay:
+    """The replay whose stages these are, in the order in which they were last done."""
+    results = {Stage(r.fields["stage"]): r for r in records}
+    models: dict[str, Any] = {_FIELD[s]: _MODEL[s].model_validate(r.fields["detail"]) for s, r in results.items()}
+    planned = results[Stage.PLANNED]
     return Replay(
-        id=record["replay"],
-        by=record["by"],
-        request=Request.model_validate(record["request"]),
-        opened_at=opened_at,
-        order=tuple(reversed(newest_first)),
-        **{_FIELD[stage]: result for stage, result in newest_first.items()},
+        id=planned.fields["replay"],
+        by=planned.fields["by"],
+        request=Request.model_validate(planned.fields["request"]),
+        opened_at=round(planned.written_at.timestamp() * 1000),
+        order=tuple(results),
+        **models,
     )

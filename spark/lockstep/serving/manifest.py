@@ -59,7 +59,7 @@ def _commit(
     now = datetime.now(UTC)
     rows: Rows = [(table, version, is_held, by, now) for table, version in sorted(versions.items())]
     with TABLE.writing(spark, settings, by) as commit:
-        held = {holder: tables for holder, tables in commit.newest.get("held", {}).items() if holder != by}
+        held = {holder: tables for holder, tables in commit.newest().get("held", {}).items() if holder != by}
         if is_held:
             held[by] = dict(versions)
         commit.append(rows, {"by": by, "held": held})

@@ -15,7 +15,9 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT, connection
 
+from lockstep import lake
 from lockstep.control import schema
+from lockstep.ledger.ops_table import recover
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.errors import StackError, Unhealthy
@@ -162,7 +164,10 @@ def check(settings: Settings) -> str:
 
 
 def post_start(settings: Settings) -> None:
-    """Create the databases that are missing, and what change capture needs in the source database."""
+    """Create the databases that are missing, and what change capture needs in the source database.
+
+    A control database that is older than the lake, because a copy was restored, takes over what the lake has recorded since.
+    """
     with connected(settings, "postgres") as database, database.cursor() as cursor:
         cursor.execute("SELECT datname FROM pg_database")
         existing = {row[0] for row in cursor.fetchall()}
@@ -172,6 +177,8 @@ def post_start(settings: Settings) -> None:
     with connected(settings, settings.package) as database, database.cursor() as cursor:
         cursor.execute(_SOURCE_SETUP.read_text())
     schema.apply(settings)
+    for table in lake.tables(settings, ["ops"]):
+        recover(settings, table)
 
 
 def external(settings: Settings) -> bool:

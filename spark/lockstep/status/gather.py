@@ -36,6 +36,8 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
     unreachable: list[str] = []
     runs: dict[str, Run] = {}
     streams: list[Stream] = []
+    views: list[ViewStatus] = []
+    quality: Mapping[str, GateVerdict] = {}
     try:
         with connected(settings) as airflow:
             runs = airflow.last_runs()
@@ -47,8 +49,11 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
         unreachable.append(f"the broker did not list the offsets of the topics: {error}")
     except psycopg2.OperationalError as error:
         unreachable.append(f"the control database does not answer: {error}")
-    views = [_view(settings, view) for view in chosen(settings.views)]
-    quality = outcomes.latest(settings).verdicts
+    try:
+        views = [_view(settings, view) for view in chosen(settings.views)]
+        quality = outcomes.latest(settings).verdicts
+    except psycopg2.OperationalError as error:
+        unreachable.append(f"the control database does not answer, so neither verdicts nor gates are known: {error}")
     return Status(streams, views, health, runs, quality, unreachable + problems(streams, views, health, runs, quality))
 
 

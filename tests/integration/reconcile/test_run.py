@@ -11,6 +11,7 @@ from lockstep.batch.rollup import rebuild, roll_up
 from lockstep.catalog import connect
 from lockstep.ingest.bronze import ingest
 from lockstep.ingest.offsets import topic_offsets
+from lockstep.reconcile import attribute
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 
@@ -81,6 +82,26 @@ def test_a_difference_is_not_forgotten_until_it_is_repaired(spark, settings, str
     rebuild(spark, settings, view, START, START.replace(hour=11), "repair")
     assert verdict(spark, settings, view) == ("equal", 0)
     assert counts(rows(f"gold.{view.name}")) == ANSWER
+
+
+def test_all_differences_are_judged_however_few_are_looked_at_at_a_time(
+    spark, settings, stream, view, shop, rows, monkeypatch
+):
+    for n in range(7):
+        shop.view(f"e{n}", 60 * (n // 3) + n, page=f"/{n}")
+    shop.heartbeat(600)
+    shop.flush()
+    batch(spark, settings, stream, view)
+    spark.sql(
+        f"CREATE TABLE live.{view.name} USING delta LOCATION '{lake.path(settings, f'live.{view.name}')}' "
+        f"AS SELECT *, current_timestamp() AS _updated_at FROM gold.{view.name}"
+    )
+    pretend_live_is_at_the_end(settings, stream, view)
+    spark.sql(f"UPDATE live.{view.name} SET views = 9")
+    monkeypatch.setattr(attribute, "PAGE_KEYS", 2)
+    assert verdict(spark, settings, view) == ("unexplained", 3)
+    corrected = [row for row in rows("ops.corrections") if row["view"] == view.name]
+    assert len({row["key"] for row in corrected}) == len(corrected) == 7
 
 
 def verdict(spark, settings, view, **options):

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.support.commits import write_commit
 from typer.testing import CliRunner
 
 from lockstep.cli.replay import app, console
@@ -13,7 +12,6 @@ from lockstep.replay.parse import load
 from lockstep.replay.plan import Plan
 from lockstep.replay.record import TABLE
 from lockstep.replay.request import Request
-from lockstep.settings import Settings
 
 START, END = datetime(2026, 11, 10, tzinfo=UTC), datetime(2026, 11, 11, tzinfo=UTC)
 DAY = ["--from", "2026-11-10", "--to", "2026-11-11", "--reason", "a test of options"]
@@ -53,15 +51,13 @@ def test_offsets_are_given_as_json():
 
 
 @pytest.mark.parametrize("command", [["show"], ["show", "abcd1234"]])
-def test_a_reason_is_shown_as_it_was_written(tmp_path: Path, monkeypatch, command):
+def test_a_reason_is_shown_as_it_was_written(ops_records, monkeypatch, command):
     # The list has room for the reason in a wide terminal only.
     monkeypatch.setattr(console, "width", 200)
     request = Request.model_validate({"reason": "[red]R&D's[/red] {{ x }}\x1b[2J", "from": START, "to": END})
-    record = {"writer": TABLE.writer, "seq": 1, "replay": "abcd1234", "stage": "planned", "by": "[b]me[/b]"}
-    record |= {"request": request.as_dict()}
+    record = {"replay": "abcd1234", "stage": "planned", "by": "[b]me[/b]", "request": request.as_dict()}
     plan = Plan(layers=("gold",), parts=(), targets=())
-    settings = Settings(home=tmp_path, lake=str(tmp_path / "lake"))
-    write_commit(settings, TABLE.name, 1, record | {"detail": plan.model_dump(mode="json")})
+    ops_records.write(TABLE.name, record | {"detail": plan.model_dump(mode="json")})
     text = CliRunner().invoke(app, command).output
     assert r"[red]R&D's[/red] {{ x }}\x1b[2J" in text
     assert "\x1b" not in text
@@ -83,7 +79,7 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(options, says):
     assert says in str(error)
 
 
-def test_without_any_replay_the_list_is_empty_and_an_id_unknown():
+def test_an_unknown_id_is_refused(ops_records):
     error = CliRunner().invoke(app, ["show", "abcd1234"]).exception
     assert isinstance(error, LockstepError)
     assert "There is no replay abcd1234" in str(error)

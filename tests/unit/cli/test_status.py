@@ -45,3 +45,4 @@ def test_what_does_not_answer_is_a_problem_and_raises_nothing(tmp_path: Path, mo
     assert "kafka is stopped: see `lockstep logs kafka`" in problems
     assert any(problem.startswith("Airflow's login at") for problem in problems)
     assert any(problem.startswith("the broker did not list the offsets of the topics") for problem in problems)
+    assert any(problem.startswith("the control database does not answer") for problem in problems)

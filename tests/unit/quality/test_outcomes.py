@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from tests.unit.quality.conftest import Commit
+from tests.support.ops_records import OpsRecords
 
 from lockstep.quality.outcomes import GateState, GateVerdict, Outcome, latest
 from lockstep.settings import Settings
@@ -35,23 +35,20 @@ def test_a_verdict_is_printed_in_one_line() -> None:
     assert str(outcome("no", "neither").verdict) == "FAILED 2 of 14 checks on 3,253 rows"
 
 
-def test_there_is_no_verdict_before_the_first_gate(settings: Settings) -> None:
-    assert latest(settings) == GateState(0, {}, {})
-    assert latest(settings).held_back == {}
+def test_before_the_first_gate_nothing_has_passed_and_nothing_is_held_back() -> None:
+    assert GateState.of({}) == GateState({}, {})
+    assert GateState.of({}).held_back == {}
 
 
-def test_the_newest_record_counts_and_commits_of_maintenance_do_not(settings: Settings, commit: Commit) -> None:
-    first = {"verdicts": {"a": PASSED}, "positions": {"a": 1}}
-    second = {"verdicts": {"a": PASSED, "b": FAILED}, "positions": {"a": 1}}
-    commit("ops.quality", 1, {"seq": 1, **first})
-    commit("ops.quality", 2, {"seq": 2, **second})
-    commit("ops.quality", 3, {})
+def test_the_newest_record_has_the_state_of_all_gates(settings: Settings, ops_records: OpsRecords) -> None:
+    ops_records.write("ops.quality", {"verdicts": {"a": PASSED}, "positions": {"a": 1}})
+    ops_records.write("ops.quality", {"verdicts": {"a": PASSED, "b": FAILED}, "positions": {"a": 1}})
     state = latest(settings)
-    assert (state.seq, state.positions) == (2, {"a": 1})
+    assert state.positions == {"a": 1}
     assert state.verdicts == {"a": GateVerdict(True, 14, 0, 3), "b": GateVerdict(False, 14, 2, 3)}
 
 
 def test_a_table_is_held_back_at_its_last_version_that_passed_while_its_newest_verdict_is_a_failure() -> None:
     failed, passed = GateVerdict(False, 14, 2, 3), GateVerdict(True, 14, 0, 3)
-    state = GateState(5, {"a": 7, "b": 3}, {"a": failed, "b": passed, "never_passed": failed})
+    state = GateState({"a": 7, "b": 3}, {"a": failed, "b": passed, "never_passed": failed})
     assert state.held_back == {"a": 7, "never_passed": -1}

@@ -1,7 +1,6 @@
 """The record of a replay: which stages count, and what was written is read back."""
 
 import pytest
-from tests.support.commits import write_commit
 
 from lockstep.replay.plan import Plan
 from lockstep.replay.record import TABLE, Replay, find, read, replays
@@ -14,19 +13,17 @@ SHADOWED = Shadowed(bronze={}, silver={}, gold={}, code_version="c", seconds=1.5
 COMPARED = Compared(tables={}, windows=3, changed=1, checks={})
 
 
-def written(settings, *results: StageResult, replay: str = "first", since: int = 1):
-    """The record as the product writes it, one commit a stage."""
-    for version, result in enumerate(results, since):
-        record = {
-            "writer": TABLE.writer,
-            "seq": version,
-            "replay": replay,
-            "stage": result.stage.value,
-            "by": "me",
-            "request": REQUEST.as_dict(),
-            "detail": result.model_dump(mode="json"),
-        }
-        write_commit(settings, TABLE.name, version, record, timestamp=version * 1000)
+@pytest.fixture
+def written(ops_records):
+    """Writes the results of stages as the product does it."""
+
+    def write(*results: StageResult, replay: str = "first"):
+        for result in results:
+            stage = result.stage.value
+            names = {"replay": replay, "stage": stage, "by": "me", "request": REQUEST.as_dict()}
+            ops_records.write(TABLE.name, names | {"detail": result.model_dump(mode="json")}, f"{replay}/{stage}")
+
+    return write
 
 
 def test_a_stage_that_was_done_before_another_was_done_again_does_not_count():
@@ -37,8 +34,8 @@ def test_a_stage_that_was_done_before_another_was_done_again_does_not_count():
     assert replay.has(Stage.SHADOWED, after=Stage.PLANNED)
 
 
-def test_the_results_of_all_stages_are_read_back_as_they_were_written(settings):
-    written(settings, PLAN, SHADOWED, COMPARED, Approved(by="you"))
+def test_the_results_of_all_stages_are_read_back_as_they_were_written(settings, written):
+    written(PLAN, SHADOWED, COMPARED, Approved(by="you"))
     replay = find(settings, "first")
     assert (replay.plan, replay.shadowed, replay.compared) == (PLAN, SHADOWED, COMPARED)
     assert replay.approved == Approved(by="you")
@@ -47,21 +44,21 @@ def test_the_results_of_all_stages_are_read_back_as_they_were_written(settings):
     assert replay.promoted is None
 
 
-def test_a_stage_that_was_done_twice_counts_as_it_was_done_last(settings):
+def test_a_stage_that_was_done_twice_counts_as_it_was_done_last(settings, written):
     again = SHADOWED.model_copy(update={"code_version": "d"})
-    written(settings, PLAN, SHADOWED, COMPARED, again)
+    written(PLAN, SHADOWED, COMPARED, again)
     replay = find(settings, "first")
     assert replay.shadowed == again
     assert replay.order == (Stage.PLANNED, Stage.COMPARED, Stage.SHADOWED)
 
 
-def test_the_replay_that_was_opened_last_comes_first(settings):
-    written(settings, PLAN, SHADOWED)
-    written(settings, PLAN, replay="second", since=3)
+def test_the_replay_that_was_opened_last_comes_first(settings, written):
+    written(PLAN, SHADOWED)
+    written(PLAN, replay="second")
     assert [replay.id for replay in replays(settings)] == ["second", "first"]
 
 
-def test_a_replay_that_does_not_exist_is_refused_by_name(settings):
+def test_a_replay_that_does_not_exist_is_refused_by_name(settings, written):
     assert read(settings, "none") is None
     with pytest.raises(ReplayRefused, match="There is no replay none"):
         find(settings, "none")
