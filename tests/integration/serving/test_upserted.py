@@ -143,7 +143,7 @@ def test_which_layer_is_ahead_is_known_from_saved_machines_and_without_them(desk
     desk.batch()
 
     with monkeypatch.context() as patch:
-        patch.setattr(attribute, "_attribute", lambda *_: pytest.fail("history was read"))
+        patch.setattr(attribute, "_with_causes", lambda *_: pytest.fail("history was read"))
         assert desk.verdict() == ("explained", {Cause.NOT_YET_SEEN})
     files = SavedMachines(desk.settings, desk.view)
     assert len(files.names()) == 3
