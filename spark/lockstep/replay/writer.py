@@ -158,7 +158,7 @@ class Writer:
     def _entry(self, writer: str, previous: ledger.Entry, **more: Any) -> dict[str, Any]:
         """The next entry of the table's ledger, by the table's own writer: the late write of a dead run is skipped then."""
         names = {"replay": self.replay.id, "stage": self.action.value}
-        until = {"until": previous.until} if previous.until else {}
+        until = {"until": previous.until.isoformat()} if previous.until else {}
         position = ledger.unchanged_position(previous)
         return ledger.record(writer, previous, self.run_id, position, mixed=True, **names, **until, **more)
 
