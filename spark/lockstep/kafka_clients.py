@@ -9,6 +9,7 @@ import shlex
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from datetime import timedelta
 from typing import Any
 
 import kafka
@@ -130,13 +131,19 @@ def ensure_topics(settings: Settings, contracts: Mapping[str, Contract] = CONTRA
     """Create the contracts' topics that are missing, and wait until each has its leaders. Topics that exist stay as they are.
 
     Records keep the time of their producer, and are never deleted by age: a history that is played again is old when it arrives.
+    The broker refuses those of a producer whose clock is ahead by more than ``max_clock_skew``: what others send in the time that
+    it is ahead would be late.
 
     Returns:
         the names of the topics created by this call, sorted.
     """
     return create_topics(
-        settings, {c.topic: {"num_partitions": c.partitions, "configs": KEEP_ALL} for c in contracts.values()}
+        settings, {c.topic: {"num_partitions": c.partitions, "configs": _configs(c)} for c in contracts.values()}
     )
+
+
+def _configs(contract: Contract) -> dict[str, str]:
+    return KEEP_ALL | {"message.timestamp.after.max.ms": str(contract.max_clock_skew // timedelta(milliseconds=1))}
 
 
 def create_topics(settings: Settings, topics: Mapping[str, Mapping[str, Any]]) -> list[str]:

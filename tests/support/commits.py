@@ -32,7 +32,6 @@ def entry(taken: Iterable[Range], table: str = "bronze.page_views", seq: int = 1
         "rows": sum(r.size for r in taken),
         "counts": {},
         "totals": {},
-        "reached": {},
         "committed_at": 0,
     }
     return ledger.Entry(table=table, seq=seq, ranges=taken, **(fields | more))

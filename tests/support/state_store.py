@@ -8,12 +8,10 @@ from pyspark.sql.streaming.proto import StateMessage_pb2 as messages
 
 
 class StateStore:
-    """One key's variables and timers, as ``StatefulProcessorHandle`` gives them; also the ``TimerValues`` of a call."""
+    """One key's variables, as ``StatefulProcessorHandle`` gives them."""
 
     def __init__(self) -> None:
-        self.timers: set[int] = set()
         self.maps: list[Map] = []
-        self.watermark = 0
 
     def getValueState(self, _name: str, _schema: str) -> "Value":
         """As of ``StatefulProcessorHandle``."""
@@ -23,18 +21,6 @@ class StateStore:
         """As of ``StatefulProcessorHandle``."""
         self.maps.append(Map())
         return self.maps[-1]
-
-    def registerTimer(self, milliseconds: int) -> None:
-        """As of ``StatefulProcessorHandle``."""
-        self.timers.add(milliseconds)
-
-    def deleteTimer(self, milliseconds: int) -> None:
-        """As of ``StatefulProcessorHandle``."""
-        self.timers.discard(milliseconds)
-
-    def getCurrentWatermarkInMs(self) -> int:
-        """As of ``TimerValues``."""
-        return self.watermark
 
 
 class Value:

@@ -69,8 +69,11 @@ def _in_order(events_of_key: "Iterable[Event]") -> list[Event]:
 def machines(view: Keyed, silver: "Mapping[str, DataFrame]", until: datetime) -> "DataFrame":
     """The machines of a view when all events before an instant (UTC) are processed: the columns of ``saved_machines.SCHEMA``."""
 
+    # Asked here: it depends on the contracts, and a worker of the server would have to load the project for them.
+    upserts = view.upserts
+
     def run(rows: "pa.Table") -> "pa.Table":
-        return go_on(view, SCHEMA.empty_table(), rows.to_pylist(), until)[1]
+        return go_on(view, SCHEMA.empty_table(), rows.to_pylist(), until, upserts)[1]
 
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -78,13 +81,14 @@ def machines(view: Keyed, silver: "Mapping[str, DataFrame]", until: datetime) ->
 
 
 def go_on(
-    view: Keyed, saved: "pa.Table", rows: "Iterable[Mapping[str, Any]]", until: datetime
+    view: Keyed, saved: "pa.Table", rows: "Iterable[Mapping[str, Any]]", until: datetime, upserts: bool
 ) -> "tuple[list[Row], pa.Table]":
     """Give new events to machines, and call their timers before an instant (UTC).
 
     Args:
         saved: the machines before.
         rows: as :func:`~lockstep.definition.events.events` gives them; events that happened before ``until``.
+        upserts: whether the view does.
 
     Returns:
         The new rows, and the machines after.
@@ -99,7 +103,7 @@ def go_on(
         before = kept.pop(key, None)
         machine = Machine.load(before["_machine"] if before else None)
         out += machine.run(view, _in_order(of_key[key]), until)
-        if not machine.is_over(view):
+        if not machine.is_over(upserts):
             timer = machine.next_timer(view)
             kept[key] = {"_key": key, "_timer": timer and micros(timer), "_machine": machine.dump()}
     return out, pa.Table.from_pylist([*kept.values()], schema=SCHEMA)
@@ -109,7 +113,7 @@ def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table]
     from pyspark.sql.pandas.types import to_arrow_schema
 
     schema = to_arrow_schema(columns)
-    # Asked here: it depends on the contracts, and a worker of the server would have to load the project for them.
+    # As in ``machines``.
     upserts = view.upserts
 
     def run(rows: "pa.Table") -> "pa.Table":

@@ -107,7 +107,7 @@ def process_new(
     Returns:
         The new rows, and the machines after.
     """
-    out, after = go_on(view, saved, _events(view, new, silver, low, until).toArrow().to_pylist(), until)
+    out, after = go_on(view, saved, _events(view, new, silver, low, until).toArrow().to_pylist(), until, view.upserts)
     return final(view, out), after
 
 

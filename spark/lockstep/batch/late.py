@@ -41,7 +41,7 @@ def define_all(spark: "SparkSession", views: "Iterable[View]") -> None:
 
 def _branch(view: "View", log: str, time: str, own: "Mapping[str, str]", union: "Mapping[str, str]") -> str:
     columns = (name if name in own else f"CAST(NULL AS {kind}) AS {name}" for name, kind in union.items())
-    added = (f"_arrival - {time} AS _late_by", f"{view.counts(time)} AS _counted")
+    added = (f"{view.arrival} - {time} AS _late_by", f"{view.counts(time)} AS _counted")
     # Names and expressions are those of contracts and views: code of the project.
     return f"SELECT {', '.join((*columns, *added))} FROM {log} WHERE {view.late(time)}"  # noqa: S608
 

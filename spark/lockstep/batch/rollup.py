@@ -1,7 +1,8 @@
 """Run a view as a batch job: recompute an interval of gold from silver, and replace what was there.
 
-Gold is always the view over exactly the silver rows before the position in its ledger, in however many runs it was computed. Of a
-keyed view, gold has the rows of the instants before ``until``: the time that every partition has passed, less the lateness.
+Gold is always the view over exactly the silver rows before the position in its ledger, in however many runs it was computed. Its
+rows are final before ``until``: the watermark that every partition has passed, less the lateness. Of a keyed view, gold has no
+others.
 """
 
 from dataclasses import dataclass
@@ -20,9 +21,9 @@ from lockstep.definition import View
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.trial import ensure
 from lockstep.definition.version import definition_version
-from lockstep.definition.view import BEGINNING, Interval
-from lockstep.ledger.event_time import reached
-from lockstep.ledger.ranges import Range, ends, size, to_where, where_below
+from lockstep.definition.view import BEGINNING, Interval, literal
+from lockstep.ledger.event_time import watermark
+from lockstep.ledger.ranges import Range, size, to_where, where_below
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
         if newest is None:
             lake.create(spark, settings, table, view.output_columns, properties=ledger.RETENTION)
         silver = {t.stream: lake.read(spark, settings, t.source.table, t.source.version) for t in taken}
-        new = summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken})
-        until = _until(settings, view, taken, newest)
+        new = summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken}, newest)
+        until = _until(view, taken, newest)
         span = _touched(view, new, newest, until)
         record = ledger.record(
             "rollup",
@@ -77,10 +78,10 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
             mixed=newest is not None and not ledger.untouched(settings, newest),
             counts=new["counts"],
             sources={t.source.table: t.source.version for t in taken},
-            until=until.isoformat() if until else None,
+            until=until.isoformat(),
             **written_as(view, span),
         )
-        if until:
+        if view.keeps_until:
             ranges = {t.stream: t.ranges for t in taken}
             going_on.roll_up(settings, cast("Keyed", view), newest, ranges, silver, until, record)
         else:
@@ -138,32 +139,37 @@ def _new(taken: Intake) -> str:
     return to_where(taken.ranges, "_partition", "_offset")
 
 
-def _until(settings: "Settings", view: View, taken: list[Intake], newest: ledger.Entry | None) -> datetime | None:
-    """The instant before which a keyed view is final at the new position. It never moves back."""
-    if not view.keeps_until:
-        return None
+def _until(view: View, taken: list[Intake], newest: ledger.Entry | None) -> datetime:
+    """The instant before which the view is final at the new position. It never moves back."""
     before = (newest and newest.until) or BEGINNING
     events = [intake for intake in taken if CONTRACTS[intake.stream].kind == "events"]
-    bronze = [ledger.entries(settings, Tables.of(CONTRACTS[intake.stream]).bronze) for intake in events]
-    passed = [reached(entries, ends(intake.ranges)) for entries, intake in zip(bronze, events, strict=True)]
+    passed = [
+        watermark(CONTRACTS[intake.stream], intake.source.newest, (r.partition for r in intake.ranges))
+        for intake in events
+    ]
     times = [time for time in passed if time is not None]
     return max(before, min(times) - view.limit) if times and len(times) == len(passed) else before
 
 
-def _touched(view: View, new: dict[str, Any], newest: ledger.Entry | None, until: datetime | None) -> Interval | None:
+def _touched(view: View, new: dict[str, Any], newest: ledger.Entry | None, until: datetime) -> Interval | None:
     if not view.keeps_until:
         return view.touched_by(new["first"], new["last"]) if new["first"] else None
     low = (newest and newest.until) or BEGINNING
-    until = until or BEGINNING
     return (low, until) if low < until or view.upserts else None
 
 
-def summary(view: View, rows: "dict[str, DataFrame]") -> dict[str, Any]:
-    """How many of the new rows count, and the first and last instant of those that do."""
+def summary(view: View, rows: "dict[str, DataFrame]", newest: ledger.Entry | None = None) -> dict[str, Any]:
+    """How many of the new rows count, and the first and last instant of those that do.
+
+    Args:
+        newest: gold's newest entry. A machine cannot take an event from before its ``until`` any more. There is one only if its
+            partition was added later, with records older than those of the others.
+    """
     late = "side_output" if view.policy == "side_output" else "ignored"
+    final = newest.until if newest and newest.until and view.keeps_until else BEGINNING
     by_stream = []
     for stream, time in view.times.items():
-        counted = F.expr(view.counts(time) if time else "true")
+        counted = F.expr(f"{view.counts(time)} AND {time} >= {literal(final)}" if time else "true")
         instant = F.when(counted, F.expr(time or "_arrival"))
         by_stream.append(
             rows[stream].agg(

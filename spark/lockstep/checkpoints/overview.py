@@ -10,6 +10,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, progress
 from lockstep.live.checkpoint import Batch, Checkpoint
+from lockstep.live.frontier import live_watermark
 from lockstep.live.generations import Generation, Job
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Overview:
         batch_at: when that batch was planned (UTC).
         offsets: per topic and partition, the offset at which the next batch starts.
         lag: per topic and partition, how many offsets the topic has beyond that.
-        watermark: of the last finished batch (UTC).
+        watermark: what the view's events had passed then, as far as silver knows it (UTC).
         state_rows: the last published count of the state's rows; None before the first one.
         state_bytes: the size of the files of the job's state.
     """
@@ -86,7 +87,9 @@ def overview(settings: "Settings", views: "Iterable[View]") -> list[Overview]:
         latest = published.get(view.name, {})
         rows = latest.get("state_rows") if latest.get("generation") == generation.number else None
         own = {t: bounds[t] for t in (CONTRACTS[stream].topic for stream in view.streams) if t in bounds}
-        overviews.append(_overview(generation, read(generation.job), own, rows))
+        of_job = read(generation.job)
+        watermark = live_watermark(settings, view, of_job.batch.offsets) if of_job.batch else None
+        overviews.append(_overview(generation, of_job, own, rows, watermark))
     return overviews
 
 
@@ -106,7 +109,11 @@ def _read(settings: "Settings", job: Job) -> _Read:
 
 
 def _overview(
-    generation: Generation, read: _Read, bounds: "Mapping[str, TopicOffsets]", state_rows: int | None
+    generation: Generation,
+    read: _Read,
+    bounds: "Mapping[str, TopicOffsets]",
+    state_rows: int | None,
+    watermark: datetime | None,
 ) -> Overview:
     batch = read.batch
     offsets = {topic: ends for topic, ends in batch.offsets.items() if topic in bounds} if batch else {}
@@ -122,7 +129,7 @@ def _overview(
         batch_at=_time(batch.planned_at) if batch else None,
         offsets=offsets,
         lag=lag,
-        watermark=_time(batch.watermark) if batch else None,
+        watermark=watermark,
         state_rows=state_rows if batch else None,
         state_bytes=read.state_bytes,
     )

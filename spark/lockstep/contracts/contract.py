@@ -23,6 +23,9 @@ class Contract:
         pii: columns that are tokens from silver on.
         dedup_window: how long after an event another one with its unique id is a duplicate, in arrival time.
         max_clock_skew: how much later than the arrival the event time may be; else the row is quarantined.
+        max_out_of_orderness: how much earlier than the newest of its partition a record's Kafka timestamp may be, when several
+            producers write to it. It counts against the lateness that views allow: what comes further behind is later by the
+            rest. Rows of keyed views wait for so long.
         partitions: the number of partitions with which the topic is created.
     """
 
@@ -37,4 +40,5 @@ class Contract:
     pii: tuple[str, ...] = ()
     dedup_window: timedelta = timedelta(days=1)
     max_clock_skew: timedelta = timedelta(minutes=5)
+    max_out_of_orderness: timedelta = timedelta(seconds=2)
     partitions: int = 3

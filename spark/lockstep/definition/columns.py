@@ -10,6 +10,8 @@ Columns = Mapping[str, str]
 
 # Which record a row of silver comes from: topic, partition and offset, and the record's Kafka timestamp (UTC).
 PROVENANCE: Columns = {"_topic": "STRING", "_partition": "INT", "_offset": "BIGINT", "_arrival": "TIMESTAMP"}
+# What an event has beside the payload: the watermark of its partition when it came (UTC; see lockstep.refine.watermarks).
+EVENT: Columns = {"_watermark": "TIMESTAMP"}
 # What a change of a table has beside the row: Debezium's operation (c, u, d, r, t), the LSNs of the row and of its commit, the
 # time of the commit (UTC), whether it is a delete, and the row before an update, as JSON without its PII.
 CHANGE: Columns = {
@@ -26,7 +28,7 @@ TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 def log_columns(contract: "Contract") -> Columns:
     """The columns of a stream's log in silver."""
-    return {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else {})}
+    return {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else EVENT)}
 
 
 def ddl(columns: Columns) -> str:

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     # The label of a view, the view, and one of its inputs.
     Reader = tuple[str, Keyed, Input]
 
+# One event of a machine.
 COLUMNS = {
     "_key": "STRING",
     "_time": "BIGINT",
@@ -29,6 +29,11 @@ COLUMNS = {
     "_position": "STRING",
     "_data": "STRING",
 }
+# Which record it comes from, and the record's Kafka timestamp (milliseconds, UTC).
+OF_THE_RECORD = {"_partition": "INT", "_offset": "BIGINT", "_timestamp": "BIGINT"}
+LIVE_COLUMNS = {"_view": "STRING", **COLUMNS, **OF_THE_RECORD}
+_NO_EVENT = """named_struct('_view', CAST(NULL AS STRING), '_keys', array(CAST(NULL AS STRING)),
+    '_time', CAST(NULL AS BIGINT), '_data', CAST(NULL AS STRING))"""
 # Null fields and microseconds are kept, so that two texts are equal only if their rows are.
 EXACT_JSON = {"ignoreNullFields": "false", "timestampFormat": TIMESTAMP_FORMAT}
 
@@ -41,25 +46,41 @@ def events(views: "Mapping[str, Keyed]", rows: "Mapping[str, DataFrame]") -> "Da
         rows: by stream, good rows with the payload's columns and provenance. A stream that no view reads gives no event.
 
     Returns:
-        ``_view``, :data:`COLUMNS` and ``_arrival``; ``_time`` in microseconds since the epoch (UTC).
+        ``_view`` and :data:`COLUMNS`; ``_time`` in microseconds since the epoch (UTC).
     """
+    return _union(views, rows, every_record=False).select(*(n for n in LIVE_COLUMNS if n not in OF_THE_RECORD))
+
+
+def events_and_records(views: "Mapping[str, Keyed]", rows: "Mapping[str, DataFrame]") -> "DataFrame":
+    """The same from the parser, and for each record of an event stream a row without ``_view``, key and data.
+
+    Args:
+        rows: by stream; of events also such as are not ``_good``.
+
+    Returns:
+        :data:`LIVE_COLUMNS`.
+    """
+    return _union(views, rows, every_record=True).select(*LIVE_COLUMNS)
+
+
+def _union(views: "Mapping[str, Keyed]", rows: "Mapping[str, DataFrame]", every_record: bool) -> "DataFrame":
     readers = {
         stream: [(label, view, read) for label, view in views.items() for read in view.inputs if read.stream == stream]
         for stream in rows
     }
-    return reduce(lambda left, right: left.unionAll(right), (_of_stream(s, readers[s], rows[s]) for s in rows))
+    of_streams = (_of_stream(stream, readers[stream], of, every_record) for stream, of in rows.items())
+    return reduce(lambda left, right: left.unionAll(right), of_streams)
 
 
-def _of_stream(stream: str, readers: "Sequence[Reader]", rows: "DataFrame") -> "DataFrame":
-    if CONTRACTS[stream].kind == "changes":
+def _of_stream(stream: str, readers: "Sequence[Reader]", rows: "DataFrame", every_record: bool) -> "DataFrame":
+    is_change = CONTRACTS[stream].kind == "changes"
+    if is_change:
         rows, keys = _changes(stream, readers, rows)
     else:
-        keys = [F.when(F.expr(view.counts(read.time)), _keys(read)) for _, view, read in readers]
-    extra = ("_deleted",) if CONTRACTS[stream].kind == "changes" else ()
+        good = F.col("_good") if every_record else F.lit(True)
+        keys = [F.when(good & F.expr(view.counts(read.time)), _keys(read)) for _, view, read in readers]
+    extra = ("_deleted",) if is_change else ()
     found = [F.coalesce(F.size(of_input), F.lit(0)) > 0 for of_input in keys]
-    # One expression that needs the arrival. The optimiser pushes a filter on other columns below the watermark, and rows that it
-    # removes, such as heartbeats, would not move the watermark on.
-    wanted = rows.where(F.when(reduce(or_, found, F.lit(False)), F.col("_arrival")).isNotNull())
     inputs = [
         F.when(
             has_keys,
@@ -72,23 +93,26 @@ def _of_stream(stream: str, readers: "Sequence[Reader]", rows: "DataFrame") -> "
         )
         for (label, _, read), of_input, has_keys in zip(readers, keys, found, strict=True)
     ]
+    if every_record and not is_change:
+        inputs.append(F.expr(_NO_EVENT))
     none = F.array().cast("array<struct<_view: string, _keys: array<string>, _time: bigint, _data: string>>")
-    of_inputs = wanted.select(
+    of_inputs = rows.select(
         F.concat_ws("/", *(F.col(name).cast("string") for name in CONTRACTS[stream].unique_id)).alias("_id"),
         _position(stream).alias("_position"),
-        "_arrival",
-        # Outer, although no array is empty: for explode, the optimiser puts a filter below the watermark.
-        F.explode_outer(F.array_compact(F.array(*inputs)) if inputs else none).alias("_input"),
+        "_partition",
+        "_offset",
+        F.unix_millis("_arrival").alias("_timestamp"),
+        F.explode(F.array_compact(F.array(*inputs)) if inputs else none).alias("_input"),
     )
     return of_inputs.select(
         F.col("_input._view").alias("_view"),
-        F.explode_outer("_input._keys").alias("_key"),
+        F.explode("_input._keys").alias("_key"),
         F.col("_input._time").alias("_time"),
         "_id",
         F.lit(stream).alias("_stream"),
         "_position",
         F.col("_input._data").alias("_data"),
-        "_arrival",
+        *OF_THE_RECORD,
     )
 
 
@@ -98,7 +122,7 @@ def _changes(stream: str, readers: "Sequence[Reader]", changes: "DataFrame") -> 
     A change goes to the keys that its row has now. Where an update took the row from another key, that one gets a delete.
     """
     names = [name for name in changes.columns if not name.startswith("_")]
-    provenance = ("_arrival", "_lsn", "_commit_lsn", "_committed_at")
+    provenance = ("_arrival", "_partition", "_offset", "_lsn", "_commit_lsn", "_committed_at")
     before = F.from_json("_before", ddl(CONTRACTS[stream].columns))
     now = {f"_now_{number}": _keys(read) for number, (_, _, read) in enumerate(readers)}
     with_both = changes.withColumns({**now, "_was": before})

@@ -140,6 +140,11 @@ class Keyed(Definition):
         return self.state_partitions == 1 and not stops
 
     @property
+    def arrival(self) -> str:
+        # Behind its partition's watermark the rows of a machine are final.
+        return "greatest(_arrival, _watermark)"
+
+    @property
     def comparison_window(self) -> tuple[str, timedelta]:
         return "date_trunc('minute', at)", timedelta(minutes=1)
 

@@ -59,9 +59,9 @@ class Machine:
         with _failing(view):
             return view.timer(self.state) if self.state is not None else None
 
-    def is_over(self, view: Keyed) -> bool:
+    def is_over(self, upserts: bool) -> bool:
         """Whether nothing of it has to be kept. The rows of a view that upserts are numbered for ever."""
-        return self.state is None and not self.seen and not view.upserts
+        return self.state is None and not self.seen and not upserts
 
 
 @contextmanager

@@ -149,13 +149,18 @@ class Definition(ABC):
         """The same view, in which every row counts, however late. A replay that merges late rows uses it."""
         return replace(self, policy="correct", correct_within=timedelta(days=36_500))
 
+    @property
+    def arrival(self) -> str:
+        """When a row arrived (SQL): its Kafka timestamp."""
+        return "_arrival"
+
     def counts(self, time: str) -> str:
         """The predicate (SQL) for a row that counts, by its event time (column ``time``) and its arrival. Both layers use it."""
-        return f"_arrival - {time} <= make_dt_interval(0, 0, 0, {self.limit.total_seconds()})"
+        return f"{self.arrival} - {time} <= make_dt_interval(0, 0, 0, {self.limit.total_seconds()})"
 
     def late(self, time: str) -> str:
         """The predicate (SQL) for a late row, whether it still counts or not."""
-        return f"_arrival - {time} > make_dt_interval(0, 0, 0, {self.allowed_lateness.total_seconds()})"
+        return f"{self.arrival} - {time} > make_dt_interval(0, 0, 0, {self.allowed_lateness.total_seconds()})"
 
     def interval(self, low: datetime, high: datetime) -> str:
         """The predicate (SQL) for the rows of ``[low, high)`` (UTC). An upserted view is always whole."""

@@ -6,7 +6,7 @@ from lockstep import lake, ledger
 from lockstep.control.leases import lease
 from lockstep.definition.tables import bronze_of
 from lockstep.failpoints import failpoint
-from lockstep.ingest.consumer import newest_by_partition, read_small
+from lockstep.ingest.consumer import read_small
 from lockstep.ingest.offsets import offsets_of_existing_topics, topic_offsets
 from lockstep.ingest.source import read_range
 from lockstep.ledger.heads import advance, head
@@ -16,8 +16,7 @@ from lockstep.ledger.ranges import gaps, plan, size
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from lockstep.contracts import Contract
     from lockstep.ledger.ranges import TopicOffsets
@@ -107,13 +106,9 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
         if newest is None:
             lake.create(spark, settings, table, COLUMNS, properties=PROPERTIES)
         failpoint("range-planned")
-        rows: DataFrame | pa.Table
-        if lake.is_small(size(ranges)):
-            rows = read_small(settings, ranges)
-            record = ledger.record("ingest", newest, run_id, ranges, reached=newest_by_partition(rows))
-        else:
-            rows = read_range(spark, settings, ranges)
-            record = ledger.record("ingest", newest, run_id, ranges)
+        small = lake.is_small(size(ranges))
+        rows = read_small(settings, ranges) if small else read_range(spark, settings, ranges)
+        record = ledger.record("ingest", newest, run_id, ranges)
         lake.append(rows, settings, table, ledger.txn(table, record), record)
         failpoint("bronze-committed")
         written = ledger.committed(settings, table, record)

@@ -68,12 +68,6 @@ def read_small(settings: "Settings", ranges: "list[Range]") -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def newest_by_partition(rows: pa.Table) -> dict[int, int]:
-    """Per partition, the newest Kafka timestamp among bronze's rows (milliseconds, UTC). Pure."""
-    newest = rows.group_by("partition").aggregate([("timestamp", "max")]).to_pylist()
-    return {row["partition"]: int(row["timestamp_max"].timestamp() * 1000) for row in newest}
-
-
 def _take(
     settings: "Settings", message: Message, waiting: "dict[tuple[str, int], Range]", rows: list[dict[str, Any]]
 ) -> None:

@@ -1,11 +1,9 @@
 """What the broker has now: the id of a topic, and the first and the last stable offset of each partition."""
 
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kafka import TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType
 
 from lockstep.errors import LockstepError
 from lockstep.kafka_clients import admin, consumer
@@ -13,8 +11,6 @@ from lockstep.ledger.ranges import TopicOffsets
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
-
-_TIMESTAMP_TYPE = "message.timestamp.type"
 
 
 class TopicMissing(LockstepError):
@@ -52,18 +48,13 @@ def offsets_of_existing_topics(settings: "Settings", topics: list[str]) -> dict[
         return {}
     with closing(admin(settings)) as client, closing(consumer(settings)) as reader:
         described = {t["name"]: t for t in client.describe_topics(topics) if t["partitions"]}
-        resources = [ConfigResource(ConfigResourceType.TOPIC, t) for t in described]
-        configs = client.describe_configs(resources, config_filter="all")["topic"] if described else {}
         partitions = [TopicPartition(t, p["partition_index"]) for t, d in described.items() for p in d["partitions"]]
-        checked_at = int(time.time() * 1000)
         first, last = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
     return {
         name: TopicOffsets(
             topic=name,
             topic_id=str(topic["topic_id"]),
             partitions={tp.partition: (first[tp], last[tp]) for tp in partitions if tp.topic == name},
-            log_append_time=configs[name][_TIMESTAMP_TYPE]["value"] == "LogAppendTime",
-            checked_at=checked_at,
         )
         for name, topic in described.items()
     }

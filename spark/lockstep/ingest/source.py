@@ -60,25 +60,6 @@ def read_stream(
     return _to_bronze(reader.load())
 
 
-def read_partition(
-    spark: "SparkSession",
-    settings: "Settings",
-    topic: str,
-    partition: int,
-    starts: Mapping[int, int] | None,
-    max_offsets: int,
-) -> "DataFrame":
-    """One partition of a topic as a stream of its own, at most ``max_offsets`` in a micro-batch; ``starts`` as above."""
-    reader = (
-        spark.readStream.format("kafka")
-        .options(**_options(settings))
-        .option("assign", json.dumps({topic: [partition]}))
-        .option("maxOffsetsPerTrigger", max(max_offsets, 1))
-        .option("startingOffsets", json.dumps({topic: {partition: starts[partition]}}) if starts else "earliest")
-    )
-    return _to_bronze(reader.load())
-
-
 def _options(settings: "Settings") -> dict[str, str]:
     properties = {f"kafka.{key}": value for key, value in java_properties(settings).items()}
     return properties | {

@@ -40,11 +40,10 @@ class Entry:
             counts none, because its rows were counted before.
         counts: the writer's own sums, such as silver's ``{silver, duplicates, quarantined, markers}``; bronze's is ``rows``.
         totals: the sums of ``counts`` over this entry and all before it.
-        reached: per partition, the newest Kafka timestamp (milliseconds, UTC) among the rows written, or the moment at which
-            the partition had no more records.
+        newest: in silver's ledger of events, the newest Kafka timestamp of each partition up to here (milliseconds, UTC).
         code_since: since this entry, no other code version has written the table; 1: none ever has.
         signed: where somebody has accepted a gap, who (``by``) and the ``reason``. The ranges are the gap, and have no rows.
-        until: for a keyed view's gold, the instant (UTC) before which its rows are final.
+        until: of a view's gold, the instant (UTC) before which its rows are final.
         definition: of a view's gold, the version of the definition that wrote it.
         sources: by table, the version that it was computed from.
         machines: of a keyed view's gold, the file with its machines at this entry.
@@ -59,8 +58,8 @@ class Entry:
     rows: int
     counts: Mapping[str, int]
     totals: Mapping[str, int]
-    reached: Mapping[int, int]
     committed_at: int
+    newest: Mapping[int, int] = field(default_factory=dict)
     code_since: int = 1
     signed: Mapping[str, str] | None = None
     until: datetime | None = None
@@ -85,9 +84,8 @@ def entry(commit: Commit) -> Entry:
         rows=record.get("rows", commit.rows),
         counts=counts,
         totals=add(record.get("before", {}), counts),
-        # A replay writes old rows again. They do not tell how far the log has come.
-        reached={} if "replay" in record else _reached(ranges, commit),
         committed_at=commit.timestamp,
+        newest={int(partition): at for partition, at in record.get("newest", {}).items()},
         code_since=record["code_since"],
         signed=record.get("signed"),
         until=datetime.fromisoformat(record["until"]) if record.get("until") else None,
@@ -95,19 +93,6 @@ def entry(commit: Commit) -> Entry:
         sources=record.get("sources", {}),
         machines=record.get("machines"),
     )
-
-
-def _reached(ranges: Iterable[Range], commit: Commit) -> dict[int, int]:
-    reached = {r.partition: r.idle_at for r in ranges if r.idle_at is not None}
-    for partition, newest in commit.record.get("reached", {}).items():
-        reached[int(partition)] = max(newest, reached.get(int(partition), 0))
-    # Spark writes a file for each partition; a small commit has one file for all, and names them in its record.
-    for stats in commit.files:
-        low, high = stats.get("minValues", {}), stats.get("maxValues", {})
-        if "timestamp" in high and low.get("partition") == high.get("partition"):
-            newest = int(datetime.fromisoformat(high["timestamp"]).timestamp() * 1000)
-            reached[high["partition"]] = max(newest, reached.get(high["partition"], 0))
-    return reached
 
 
 def entries(settings: "Settings", table: str) -> Iterator[Entry]:
@@ -218,6 +203,7 @@ def record(
         "code_version": code_version(),
         "ranges": [r.as_dict() for r in ranges],
         "before": dict(previous.totals) if previous else {},
+        **({"newest": dict(previous.newest)} if previous and previous.newest else {}),
         **more,
     }
 

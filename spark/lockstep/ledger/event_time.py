@@ -1,30 +1,45 @@
-"""Event-time progress: the Kafka timestamp that every partition has passed at a given position.
+"""Event-time progress: the watermark that every partition of a stream has passed at a given position.
 
-Bronze's ledger says which time each partition had reached at which offset, so no row has to be read.
+Silver's ledger says which Kafka timestamp each partition had reached at which offset, so no row has to be read.
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from lockstep import ledger
 
+if TYPE_CHECKING:
+    from lockstep.contracts import Contract
 
-def reached(entries: Iterable[ledger.Entry], position: Mapping[int, int]) -> datetime | None:
-    """The time (UTC) that every partition has passed before ``position``; None while that is not known of one.
 
-    An entry counts only if the position covers all of it, so the time may be too early, and is never too late.
+def newest_at(entries: Iterable[ledger.Entry], position: Mapping[int, int]) -> dict[int, int]:
+    """Per partition, the newest Kafka timestamp before the position (milliseconds, UTC), where it is known.
+
+    An entry counts only if the position covers all of it, so the timestamp may be too old, and is never too new.
 
     Args:
-        entries: bronze's ledger, newest first; no more of it is read than needed.
-        position: per partition, the next offset that the layer has not taken.
+        entries: silver's ledger, newest first; no more of it is read than needed.
+        position: per partition, the next offset that was not taken.
     """
-    times: dict[int, int] = {}
+    newest: dict[int, int] = {}
     for entry in entries:
         for r in entry.ranges:
-            if r.partition not in times and r.partition in entry.reached and r.end <= position.get(r.partition, 0):
-                times[r.partition] = entry.reached[r.partition]
-        if times.keys() >= position.keys():
+            if r.partition not in newest and r.partition in entry.newest and r.end <= position.get(r.partition, 0):
+                newest[r.partition] = entry.newest[r.partition]
+        if newest.keys() >= position.keys():
             break
-    if not position or times.keys() < position.keys():
+    return newest
+
+
+def watermark(contract: "Contract", newest: Mapping[int, int], partitions: Iterable[int]) -> datetime | None:
+    """The time (UTC) that all these partitions have passed; None while one of them has had no record, or there are none.
+
+    Args:
+        newest: per partition, its newest Kafka timestamp (milliseconds, UTC).
+    """
+    times = [newest.get(partition) for partition in partitions]
+    known = [time for time in times if time is not None]
+    if not times or len(known) < len(times):
         return None
-    return datetime.fromtimestamp(min(times.values()) / 1000, UTC)
+    return datetime.fromtimestamp(min(known) / 1000, UTC) - contract.max_out_of_orderness

@@ -13,19 +13,13 @@ from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
 
 @dataclass(frozen=True, order=True)
 class Range:
-    """Offsets ``[start, end)`` of one partition.
-
-    Args:
-        idle_at: milliseconds since the epoch (UTC) at which the partition had no record after ``end``. Only set where the
-            broker sets the timestamps (``LogAppendTime``): elsewhere, an older record may follow.
-    """
+    """Offsets ``[start, end)`` of one partition."""
 
     topic: str
     topic_id: str
     partition: int
     start: int
     end: int
-    idle_at: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.start <= self.end:
@@ -36,22 +30,16 @@ class Range:
         return self.end - self.start
 
     def as_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
 class TopicOffsets:
-    """What one topic holds now: per partition, its first offset and its last stable offset.
-
-    Args:
-        checked_at: when the broker was asked (milliseconds, UTC).
-    """
+    """What one topic holds now: per partition, its first offset and its last stable offset."""
 
     topic: str
     topic_id: str
     partitions: Mapping[int, tuple[int, int]]
-    log_append_time: bool = False
-    checked_at: int | None = None
 
 
 def size(ranges: Iterable[Range]) -> int:
@@ -86,7 +74,6 @@ def plan(previous: Iterable[Range], log: TopicOffsets, max_offsets: int) -> list
             partition=p,
             start=starts[p],
             end=starts[p] + share[p],
-            idle_at=log.checked_at if log.log_append_time and share[p] == backlog[p] else None,
         )
         for p in sorted(log.partitions)
     ]

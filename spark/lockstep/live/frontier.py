@@ -1,6 +1,6 @@
 """How far each layer has read the log, and before which instant its rows of a view are final.
 
-A row is final when every partition's log has passed the end of its window, or its instant, plus the lateness.
+A row is final when the watermark of every partition has passed the end of its window, or its instant, plus the lateness.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,11 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.tables import Tables, gold_of, live_of
 from lockstep.definition.view import BEGINNING
-from lockstep.ledger.event_time import reached
+from lockstep.ledger.event_time import newest_at, watermark
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from lockstep.lake import Commit
     from lockstep.settings import Settings
 
@@ -27,23 +25,25 @@ if TYPE_CHECKING:
 def batch_final(settings: "Settings", view: View) -> datetime | None:
     """The instant (UTC) before which gold is final, or None while nothing is."""
     entry = ledger.latest(settings, gold_of(view))
-    return final_at(settings, view, entry) if entry else None
-
-
-def final_at(settings: "Settings", view: View, entry: ledger.Entry) -> datetime | None:
-    """The instant (UTC) before which gold was final at an entry of its ledger, or None if nothing was."""
-    if view.keeps_until:
-        return entry.until
-    return _passed(settings, view, lambda topic: {r.partition: r.end for r in entry.ranges if r.topic == topic})
+    return entry.until if entry else None
 
 
 def live_final(settings: "Settings", view: View) -> datetime | None:
     """The instant (UTC) before which the live table is final, or None while nothing is."""
-    location = checkpoint_location(settings, view)
-    if view.keeps_until:
-        watermark = live_watermark(location)
-        return watermark - view.limit if watermark else None
-    return _passed(settings, view, lambda topic: live_position(location, topic))
+    watermark = live_watermark(settings, view, Checkpoint(checkpoint_location(settings, view)).position())
+    return watermark - view.limit if watermark else None
+
+
+def live_watermark(settings: "Settings", view: View, position: Mapping[str, Mapping[int, int]]) -> datetime | None:
+    """The watermark (UTC) that the view's events have passed at a position of its live query, as far as silver knows it."""
+    times = []
+    for contract in (CONTRACTS[stream] for stream in view.streams):
+        if contract.kind == "events":
+            ends = position.get(contract.topic, {})
+            newest = newest_at(ledger.entries(settings, Tables.of(contract).log), ends)
+            times.append(watermark(contract, newest, ends))
+    known = [time for time in times if time is not None]
+    return min(known) if known and len(known) == len(times) else None
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def live_without_rows(settings: "Settings", view: View) -> LiveSnapshot | None:
     # Before the log of the table: rows that are written in between come from later offsets.
     location = checkpoint_location(settings, view)
     position = live_positions(location, view)
-    until = (live_watermark(location) or BEGINNING) - view.limit
+    until = (live_watermark(settings, view, position) or BEGINNING) - view.limit
     newest: Commit | None = None
     for commit in lake.commits(settings, live_of(view)):
         newest = newest or commit
@@ -114,15 +114,6 @@ def _committed_at(commit: "Commit") -> datetime:
     return datetime.fromtimestamp(commit.timestamp / 1000, UTC)
 
 
-def _passed(settings: "Settings", view: View, position: "Callable[[str], dict[int, int]]") -> datetime | None:
-    times = []
-    for stream in view.streams:
-        contract = CONTRACTS[stream]
-        times.append(reached(ledger.entries(settings, Tables.of(contract).bronze), position(contract.topic)))
-    known = [time for time in times if time is not None]
-    return min(known) - view.limit if len(known) == len(times) else None
-
-
 def checkpoint_location(settings: "Settings", view: View) -> str:
     """The location of the current checkpoint of the view's live query."""
     return generations.get(settings, view.name).location(settings)
@@ -137,11 +128,3 @@ def live_positions(checkpoint: str, view: View) -> dict[str, dict[int, int]]:
     """The same for each topic of a view, after one micro-batch."""
     position = Checkpoint(checkpoint).position()
     return {topic: position.get(topic, {}) for topic in (CONTRACTS[stream].topic for stream in view.streams)}
-
-
-def live_watermark(checkpoint: str) -> datetime | None:
-    """The watermark (UTC) of a query's last committed micro-batch; None before there is one."""
-    reader = Checkpoint(checkpoint)
-    last = reader.last_batch()
-    milliseconds = reader.batch(last).watermark if last is not None else 0
-    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None

@@ -3,127 +3,156 @@
 The operator has one key of Spark's for each state partition, because each call of the state store costs more than a row: what
 waits is read and written for all machines together (:mod:`~lockstep.live.timing_wheel`), and a machine once for what is due. A
 machine is found by its view's label and a key of the view.
+
+Spark's own watermark is not used: it counts from the next micro-batch on, drops rows by itself, and knows no partitions. So every
+record reaches the operator, if only to tell how far its partition has come (:mod:`~lockstep.live.watermarks`).
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from lockstep.definition import states
-from lockstep.definition.events import COLUMNS, event, micros
+from lockstep.definition.events import LIVE_COLUMNS, event, micros
 from lockstep.definition.keyed import Event, Keyed, in_log_order
 from lockstep.definition.machine import Machine
 from lockstep.definition.view import EPOCH, MICROSECOND
 from lockstep.live.state_map import StateMap
-from lockstep.live.timing_wheel import Entry, TimingWheel
+from lockstep.live.timing_wheel import Clocks, Entry, TimingWheel
+from lockstep.live.watermarks import EventStream, Watermarks, clock_of
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, StatefulProcessorHandle, TimerValues
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
 # What a machine is found by.
 KEY = ("_view", "_key")
 # The state variable with the machines.
 MACHINES = "machines"
-# What the operator gives: the view's label, a row of it as JSON (see :mod:`~lockstep.definition.states`), and its revision.
+# What the operator gives: the view's label, a row of it as JSON (see :mod:`~lockstep.definition.states`), and its revision. The
+# row without a label has what the clocks show at the end of the micro-batch.
 OUTPUT = {"_view": "STRING", "_row": "STRING", "_revision": "BIGINT"}
-_COLUMNS = (*KEY, *(name for name in COLUMNS if name not in KEY))
+_POSITION = ("_stream", "_partition", "_offset")
+# What tells how far a partition has come, and is not kept.
+_OF_THE_RECORD = ("_partition", "_offset", "_timestamp")
+# The label of a view, and a key of it.
+Name = tuple[str, str]
 
 
 class Machines(StatefulProcessor):
     """Process a key's events in the order of their times, and its tables' changes as they come.
 
-    An event waits until the watermark says that no earlier event can still be on time. A change of a table is processed at
-    once, unless a newer change of the same row was processed before.
+    An event waits until the clock of its view says that no earlier event can still be on time. One that comes after that is late.
+    A change of a table is processed at once, unless a newer change of the same row was processed before.
 
-    A view that has left the job gets no events any more. What the state still has of it is dropped when its timers come.
+    A view that has left the job gets no events any more. What the state still has of it is dropped when it is due.
 
     Args:
         views: by label.
+        streams: the event streams that the job reads, by name.
     """
 
-    def __init__(self, views: Mapping[str, Keyed]) -> None:
-        self.views = views
+    def __init__(self, views: Mapping[str, Keyed], streams: Mapping[str, EventStream]) -> None:
+        self.views, self.streams = views, streams
+        # Asked here: it depends on the contracts, and a worker of the server would have to load the project for them.
+        self.clocks = {label: clock_of(view) for label, view in views.items()}
+        self.upserts = {label: view.upserts for label, view in views.items()}
 
     def init(self, handle: "StatefulProcessorHandle") -> None:
         key = ", ".join(f"{name} STRING" for name in KEY)
         self.machines = StateMap(handle.getMapState(MACHINES, key, "machine STRING"))
         self.waiting = TimingWheel(handle, self._due)
+        self.watermarks = handle.getValueState("watermarks", "watermarks STRING")
 
     # Spark calls with names, so the arguments must have these.
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: "TimerValues") -> Iterator[Row]:  # noqa: ARG002
-        arrived = [{name: row[name] for name in _COLUMNS} for row in rows]
-        wait = [entry for entry in arrived if entry["_position"] is None]
-        changed = _by_machine(entry for entry in arrived if entry["_position"] is not None)
-        found = self._run_all({name: in_log_order(map(event, of)) for name, of in changed.items()}, None, wait)
-        self.waiting.add(wait, timerValues.getCurrentWatermarkInMs())
-        return iter(found)
-
-    def handleExpiredTimer(
-        self,
-        key: Any,  # noqa: ARG002
-        timerValues: "TimerValues",
-        expiredTimerInfo: "ExpiredTimerInfo",  # noqa: ARG002
-    ) -> Iterator[Row]:
-        now = timerValues.getCurrentWatermarkInMs()
-        timers: list[Entry] = []
-        due = _by_machine(self.waiting.take(now))
-        self.machines.write({name: None for name in due if name[0] not in self.views})
-        found = self._run_all({name: _once(of) for name, of in due.items() if name[0] in self.views}, now, timers)
-        self.waiting.add(timers, now)
-        return iter(found)
+        arrived = [{name: row[name] for name in LIVE_COLUMNS} for row in rows]
+        changes = _by_machine(entry for entry in arrived if entry["_position"] is not None)
+        now, on_time = self._watch(sorted((e for e in arrived if e["_position"] is None), key=itemgetter(*_POSITION)))
+        waiting: list[Entry] = []
+        due: list[Entry] = []
+        for entry in (*self.waiting.take(now), *on_time):
+            clock, at = self._due(entry)
+            (due if at <= now.get(clock, 0) else waiting).append(entry)
+        events = _by_machine(due)
+        self.machines.write({name: None for name in events if name[0] not in self.views})
+        found = self._run_all(
+            {
+                name: [*in_log_order(map(event, changes.get(name, ()))), *_once(events.get(name, ()))]
+                for name in events.keys() | changes.keys()
+                if name[0] in self.views
+            },
+            now,
+            waiting,
+        )
+        self.waiting.add(now, waiting)
+        return iter([*found, Row(_view=None, _row=states.dumps(dict(now)), _revision=0)])
 
     def close(self) -> None:
         """There is nothing to close: all state is in the state store."""
 
-    def _due(self, entry: Entry) -> int:
-        """When no earlier event can still be on time (milliseconds, UTC). An entry of a view that has left is due at once."""
-        view = self.views.get(entry["_view"])
-        return (entry["_time"] + view.limit // MICROSECOND) // 1000 + 1 if view else 0
-
-    def _run_all(self, events: Mapping["Name", list[Event]], now: int | None, timers: list[Entry]) -> list[Row]:
-        """Give machines their events; their new rows. The next timer of each goes to ``timers``, unless an earlier one waits.
+    def _watch(self, entries: Iterable[Entry]) -> tuple[Clocks, list[Entry]]:
+        """Move the watermarks on; what the clocks show then, and the events that are on time.
 
         Args:
-            now: the watermark, if the machines' timers may have come (milliseconds, UTC).
+            entries: in the order of the log. Those without a view only tell how far their partition has come.
         """
+        watermarks = Watermarks(self.streams)
+        if stored := self.watermarks.get():
+            watermarks.load(stored[0])
+        on_time: list[Entry] = []
+        for entry in entries:
+            partition, _, timestamp = (entry.pop(name) for name in _OF_THE_RECORD)
+            passed = watermarks.after(entry["_stream"], partition, timestamp)
+            if entry["_view"] is not None:
+                # A partition that was added later may be behind the clock.
+                passed = max(passed, watermarks.shown.get(self.clocks[entry["_view"]], 0))
+                if passed * 1000 - entry["_time"] <= self.views[entry["_view"]].limit // MICROSECOND:
+                    on_time.append(entry)
+        now = watermarks.show({*self.clocks.values()})
+        self.watermarks.update((watermarks.dump(),))
+        return now, on_time
+
+    def _due(self, entry: Entry) -> tuple[str, int]:
+        """By which clock, and when, no earlier event can still be on time. An entry of a view that has left is due at once."""
+        view = self.views.get(entry["_view"])
+        if view is None:
+            return "", 0
+        return self.clocks[entry["_view"]], (entry["_time"] + view.limit // MICROSECOND) // 1000 + 1
+
+    def _run_all(self, events: Mapping[Name, list[Event]], now: Clocks, timers: list[Entry]) -> list[Row]:
+        """Give machines their events; their new rows. The next timer of each goes to ``timers``, unless an earlier one waits."""
         stored = self.machines.read(events)
         found: list[Row] = []
         after: dict[Name, str | None] = {}
         for name, of_machine in events.items():
             machine = Machine.load(stored.get(name))
-            found += self._run(name, machine, of_machine, now, timers)
-            if not machine.is_over(self.views[name[0]]):
+            found += self._run(name, machine, of_machine, now.get(self.clocks[name[0]], 0), timers)
+            if not machine.is_over(self.upserts[name[0]]):
                 after[name] = machine.dump()
             elif name in stored:
                 after[name] = None
         self.machines.write(after)
         return found
 
-    def _run(
-        self, name: "Name", machine: Machine, events: list[Event], now: int | None, timers: list[Entry]
-    ) -> Iterator[Row]:
+    def _run(self, name: Name, machine: Machine, events: list[Event], now: int, timers: list[Entry]) -> Iterator[Row]:
         label, key = name
         view = self.views[label]
-        until = EPOCH + timedelta(milliseconds=now) - view.limit if now is not None else None
-        rows = machine.run(view, events, until)
-        if now is not None and machine.due is not None and machine.due <= now:
+        rows = machine.run(view, events, EPOCH + timedelta(milliseconds=now) - view.limit)
+        if machine.due is not None and machine.due <= now:
             machine.due = None
         timer = machine.next_timer(view)
         if timer is not None:
             entry = _timer(label, key, timer)
-            due = self._due(entry)
+            _, due = self._due(entry)
             if machine.due is None or due < machine.due:
                 timers.append(entry)
                 machine.due = due
         return _rows(label, machine, rows)
-
-
-# The label of a view, and a key of it.
-Name = tuple[str, str]
 
 
 def _by_machine(entries: Iterable[Entry]) -> dict[Name, list[Entry]]:
@@ -138,7 +167,7 @@ def _timer(label: str, key: str, at: datetime) -> Entry:
     return {"_view": label, "_key": key, "_time": micros(at)}
 
 
-def _once(entries: list[Entry]) -> list[Event]:
+def _once(entries: Iterable[Entry]) -> list[Event]:
     """The events among the entries, in order. An event that came twice is one."""
     events = map(event, (entry for entry in entries if "_id" in entry))
     return sorted({(e.time, e.stream, e.id): e for e in events}.values())

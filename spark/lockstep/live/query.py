@@ -1,7 +1,8 @@
 """Run the views of a job as one live query. Parsing, the rule for late rows and the definitions are the same as in batch."""
 
 from collections.abc import Mapping, Sequence
-from functools import reduce, singledispatch
+from datetime import timedelta
+from functools import singledispatch
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import functions as F
@@ -10,26 +11,25 @@ from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
-from lockstep.definition.events import events
+from lockstep.definition.events import events_and_records
 from lockstep.definition.tables import live_of
 from lockstep.ingest.offsets import topic_offsets
-from lockstep.ingest.source import read_partition, read_stream
+from lockstep.ingest.source import read_stream
 from lockstep.live.checkpoint import STATE_PARTITIONS, Checkpoint
 from lockstep.live.generations import SHARED
 from lockstep.live.machine import KEY, OUTPUT, Machines
 from lockstep.live.sink import Member, Sink
+from lockstep.live.watermarks import EventStream
 from lockstep.refine.parse import GOOD, parse
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from lockstep.contracts import Contract
     from lockstep.settings import Settings
 
 Starts = Mapping[str, Mapping[int, int]]
-# How far the timestamps of one partition may run backwards when several producers write to it: their clocks differ, and each
-# producer collects a batch before it sends. A live row waits for this long, so it is short.
-DISORDER = "2 seconds"
 _PARTITION = "_state_partition"
 
 
@@ -123,23 +123,30 @@ def _keyed(
 ) -> "DataFrame":
     views = {generation.key_label: cast("Keyed", view) for generation, view in members}
     streams = streams_of(members)
-    inputs = events(views, {stream: _with_log_time(spark, config, stream, starts) for stream in streams})
-    keyed = inputs.withColumn(_PARTITION, _state_partition(spark)).groupBy(_PARTITION)
-    timed = any(CONTRACTS[stream].kind != "changes" for stream in streams)
-    return keyed.transformWithState(
-        Machines(views), ddl(OUTPUT), outputMode="Update", timeMode="EventTime" if timed else "None"
-    )
+    inputs = events_and_records(views, {stream: _records(spark, config, stream, starts) for stream in streams})
+    keyed = _to_state_partitions(spark, inputs).groupBy(_PARTITION)
+    contracts = {stream: CONTRACTS[stream] for stream in streams if CONTRACTS[stream].kind == "events"}
+    machines = Machines(views, {stream: _event_stream(config, contract) for stream, contract in contracts.items()})
+    return keyed.transformWithState(machines, ddl(OUTPUT), outputMode="Update", timeMode="None")
 
 
-def _state_partition(spark: "SparkSession") -> "Column":
-    """The key of a machine's state partition: one key for each partition, such that Spark's own hash spreads them evenly."""
+def _event_stream(config: "Settings", contract: "Contract") -> EventStream:
+    partitions = topic_offsets(config, contract.topic).partitions
+    return EventStream([*partitions], contract.max_out_of_orderness // timedelta(milliseconds=1))
+
+
+def _to_state_partitions(spark: "SparkSession", inputs: "DataFrame") -> "DataFrame":
+    """The rows with ``_PARTITION``: an event goes to its machine's, and what tells how far a partition has come goes to all.
+
+    There is one key for each state partition, such that Spark's own hash spreads them evenly.
+    """
     number = int(str(spark.conf.get(STATE_PARTITIONS)))
     partition = F.pmod(F.hash("id"), F.lit(number))
     # So many numbers that each partition surely has one of them.
     found = spark.range(100 * number).groupBy(partition.alias("partition")).agg(F.min("id").alias("key"))
-    keys = [row["key"] for row in found.orderBy("partition").collect()]
-    keys_by_partition = F.array(*(F.lit(key).cast("bigint") for key in keys))
-    return F.get(keys_by_partition, F.pmod(F.hash(*KEY), F.lit(number)))
+    keys = F.array(*(F.lit(row["key"]).cast("bigint") for row in found.orderBy("partition").collect()))
+    own = F.array(F.get(keys, F.pmod(F.hash(*KEY), F.lit(number))))
+    return inputs.withColumn(_PARTITION, F.explode(F.when(F.col("_view").isNull(), keys).otherwise(own)))
 
 
 def _window_input(spark: "SparkSession", config: "Settings", view: Windowed, starts: Starts) -> "DataFrame":
@@ -151,27 +158,15 @@ def _window_input(spark: "SparkSession", config: "Settings", view: Windowed, sta
     return valid.withWatermark(view.event_time, delay).dropDuplicatesWithinWatermark([*contract.unique_id])
 
 
-def _with_log_time(spark: "SparkSession", config: "Settings", stream: str, starts: Starts) -> "DataFrame":
-    """The valid rows of a stream. For events, each partition has a watermark on the arrival time.
+def _records(spark: "SparkSession", config: "Settings", stream: str, starts: Starts) -> "DataFrame":
+    """The valid changes of a table; of a stream of events all records, with ``_good``.
 
-    Spark takes the lowest of all watermarks, so the query's watermark is the time that every partition's log has passed.
-    Heartbeats advance it, and are dropped after it. The filter that drops them uses the arrival time, because Spark pushes other
-    filters below the watermark.
+    Those that are not good are no events, but like heartbeats they tell how far their partition has come.
     """
     contract = CONTRACTS[stream]
-    since = starts.get(contract.topic)
+    raw = read_stream(spark, config, contract.topic, starts.get(contract.topic), config.max_offsets_per_trigger)
+    parsed = parse(raw, contract)
     if contract.kind == "changes":
-        changes = read_stream(spark, config, contract.topic, since, config.max_offsets_per_trigger)
-        valid = parse(changes, contract).where(GOOD)
-        # A change is never late, so Spark must not compare it with the watermark of the events.
-        return valid.withColumn("_arrival", F.expr("TIMESTAMP '9999-12-31'"))
-    partitions = topic_offsets(config, contract.topic).partitions
-    branches = [
-        parse(
-            read_partition(spark, config, contract.topic, p, since, config.max_offsets_per_trigger // len(partitions)),
-            contract,
-        ).withWatermark("_arrival", DISORDER)
-        for p in sorted(partitions)
-    ]
-    rows_of_all = reduce(lambda left, right: left.unionAll(right), branches)
-    return rows_of_all.where(F.when(F.expr(GOOD), F.col("_arrival")).isNotNull())
+        return parsed.where(GOOD)
+    # The operator decides what is late by its partition's watermark.
+    return parsed.withColumns({"_good": F.expr(GOOD), "_watermark": F.lit(None).cast("timestamp")})

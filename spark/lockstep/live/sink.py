@@ -24,6 +24,7 @@ from lockstep.lake.small_commits import SmallCommits, newest, same
 from lockstep.live import lease
 from lockstep.live.checkpoint import Batch, Checkpoint
 from lockstep.live.generations import Generation
+from lockstep.live.watermarks import clock_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,20 +59,28 @@ class Sink:
         if not found.num_rows:
             return
         batch = Checkpoint(self.job.location(config)).batch(batch_id)
-        of_views = _by_view(found) if "_view" in found.column_names else None
+        if "_view" not in found.column_names:
+            (sink,) = self.views.values()
+            sink(rows.sparkSession, config, found, batch, 0)
+            return
+        of_views, shown = _by_view(found)
         for label, sink in self.views.items():
-            if of_views is None:
-                sink(rows.sparkSession, config, found, batch)
-            elif label in of_views:
-                sink(rows.sparkSession, config, as_table(of_views[label], sink.columns(config)), batch)
+            if label in of_views:
+                of_view = as_table(of_views[label], sink.columns(config))
+                sink(rows.sparkSession, config, of_view, batch, shown.get(sink.clock, 0))
 
 
-def _by_view(rows: pa.Table) -> Mapping[str, list[dict[str, Any]]]:
-    """The rows of :class:`~lockstep.live.machine.Machines`, as dicts, by the label of their view."""
-    found = defaultdict(list)
+def _by_view(rows: pa.Table) -> tuple[Mapping[str, list[dict[str, Any]]], Mapping[str, int]]:
+    """The rows of :class:`~lockstep.live.machine.Machines`, as dicts, by the label of their view; and what the clocks show."""
+    found, shown = defaultdict(list), dict[str, int]()
     for row in rows.to_pylist():
-        found[row["_view"]].append(states.loads(row["_row"]) | {"_revision": row["_revision"]})
-    return found
+        values = states.loads(row["_row"])
+        if row["_view"] is None:
+            # Each state partition has clocks of its own.
+            shown = {clock: min(at, shown.get(clock, at)) for clock, at in values.items()}
+        else:
+            found[row["_view"]].append(values | {"_revision": row["_revision"]})
+    return found, shown
 
 
 class ViewSink:
@@ -82,6 +91,7 @@ class ViewSink:
         from lockstep.sinks.alerts import Alerts
 
         self.generation, self.key, self.time_column = generation, view.key, view.time_column
+        self.clock = clock_of(view)
         self.topics = {CONTRACTS[stream].topic for stream in view.streams}
         self.definition = definition_version(view)
         self.alerts = Alerts(view.name, generation.number, view.alerts) if view.alerts else None
@@ -94,13 +104,19 @@ class ViewSink:
         self._table: SmallCommits | None = None
         self._tidied = 0
 
-    def __call__(self, spark: "SparkSession", config: "Settings", found: pa.Table, batch: Batch) -> None:
-        """Write what the job found: the view's rows in :meth:`columns`, in any order."""
+    def __call__(
+        self, spark: "SparkSession", config: "Settings", found: pa.Table, batch: Batch, watermark: int
+    ) -> None:
+        """Write what the job found: the view's rows in :meth:`columns`, in any order.
+
+        Args:
+            watermark: what the view's clock shows (milliseconds, UTC); 0 of a windowed view.
+        """
         table = self._opened(config)
         rows = self._written(found, table.schema)
         if not rows.num_rows:
             return
-        self._write(table, rows, Txn(self.generation.txn_app, batch.number), self._record(batch))
+        self._write(table, rows, Txn(self.generation.txn_app, batch.number), self._record(batch, watermark))
         if self.alerts:
             self.alerts(spark.createDataFrame(rows), batch.number)
         if table.version // TIDY_EVERY > self._tidied:
@@ -136,13 +152,13 @@ class ViewSink:
         on = " AND ".join(map(same, self.key))
         table.merge(newest(rows, self.key, "_revision"), on, "s._revision > t._revision", txn, record)
 
-    def _record(self, batch: Batch) -> dict[str, object]:
-        """The commit's record: where the batch ended in the view's topics, and which definition its rows follow."""
+    def _record(self, batch: Batch, watermark: int) -> dict[str, object]:
+        """The commit's record: where the batch ended in the view's topics and in time, and which definition its rows follow."""
         return {
             "writer": "live",
             "generation": self.generation.number,
             "batch_id": batch.number,
             "position": {topic: ends for topic, ends in batch.offsets.items() if topic in self.topics},
-            "watermark": batch.watermark,
+            "watermark": watermark,
             "definition": self.definition,
         }

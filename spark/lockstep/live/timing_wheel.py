@@ -7,7 +7,7 @@ much waits.
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lockstep.live.state_map import StateMap
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 Entry = dict[str, Any]
+# By clock (see :mod:`lockstep.live.watermarks`), what it shows.
+Clocks = Mapping[str, int]
 # The state variable with the entries: a JSON array for each chunk.
 WAITING = "waiting"
-# The slot of what is due when it arrives.
-OVERDUE = 0
 _SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
 
 
@@ -27,85 +27,70 @@ class TimingWheel:
     """Entries that wait until they are due. All times are event time in milliseconds since the epoch (UTC).
 
     A micro-batch adds one chunk to each slot of its entries, and reads nothing for it. When a slot has begun, its chunks are
-    read: what is due is taken out, and the rest goes into narrower slots. Spark has one timer for all of it.
+    read: what is due is taken out, and the rest goes into narrower slots.
 
     Args:
-        due: when an entry is due.
+        due: by which clock, and when, an entry is due.
     """
 
-    def __init__(self, handle: "StatefulProcessorHandle", due: Callable[[Entry], int]) -> None:
-        self._handle, self._due = handle, due
-        self._chunks = StateMap(handle.getMapState(WAITING, "slot BIGINT, number INT", "entries STRING"))
-        # How many chunks each slot has, and when Spark's timer comes.
-        self._index = handle.getValueState("slots", "slots STRING, timer BIGINT")
+    def __init__(self, handle: "StatefulProcessorHandle", due: Callable[[Entry], tuple[str, int]]) -> None:
+        self._due = due
+        self._chunks = StateMap(handle.getMapState(WAITING, "clock STRING, slot BIGINT, number INT", "entries STRING"))
+        # How many chunks each slot has.
+        self._index = handle.getValueState("slots", "slots STRING")
 
-    def add(self, entries: Iterable[Entry], now: int) -> None:
-        """Let entries wait.
+    def take(self, now: Clocks) -> list[Entry]:
+        """Take out what may be due, in any order: what is not must be added again.
 
         Args:
-            now: the watermark.
+            now: what the clocks show. Nobody waits by any other, so all that does comes out.
         """
-        arrived: dict[int, list[Entry]] = defaultdict(list)
+        slots = self._load()
+        begun = [(clock, start) for clock, of in slots.items() for start in of if start <= now.get(clock, start)]
+        if not begun:
+            return []
+        entries = [*self._removed({(clock, start): slots[clock].pop(start) for clock, start in begun})]
+        self._store(slots)
+        return entries
+
+    def add(self, now: Clocks, entries: Iterable[Entry]) -> None:
+        """Let entries wait, none of which is due."""
+        waiting: dict[tuple[str, int], list[Entry]] = defaultdict(list)
         for entry in entries:
-            arrived[slot(self._due(entry), now)].append(entry)
-        if not arrived:
+            clock, due = self._due(entry)
+            waiting[clock, slot(due, now.get(clock, 0))].append(entry)
+        if not waiting:
             return
-        slots, timer = self._load()
-        chunks = {(start, slots.get(start, 0)): chunk for start, chunk in arrived.items()}
-        self._chunks.write({key: json.dumps(chunk, separators=(",", ":")) for key, chunk in chunks.items()})
-        slots |= {start: number + 1 for start, number in chunks}
-        self._store(slots, timer, now)
+        slots, chunks = self._load(), {}
+        for (clock, start), of_slot in waiting.items():
+            of_clock = slots.setdefault(clock, {})
+            number = of_clock.get(start, 0)
+            of_clock[start] = number + 1
+            chunks[clock, start, number] = json.dumps(of_slot, separators=(",", ":"))
+        self._chunks.write(chunks)
+        self._store(slots)
 
-    def take(self, now: int) -> list[Entry]:
-        """Take out what is due, in any order. To be called when Spark's timer has come, and only then.
-
-        Args:
-            now: the watermark.
-        """
-        slots, _ = self._load()
-        begun = {start: slots.pop(start) for start in list(slots) if start <= now}
-        entries = [*self._removed(begun)]
-        # Spark deletes the timer that has come by itself.
-        self._store(slots, None, now)
-        self.add((entry for entry in entries if self._due(entry) > now), now)
-        return [entry for entry in entries if self._due(entry) <= now]
-
-    def _removed(self, slots: dict[int, int]) -> Iterator[Entry]:
-        keys = [(start, number) for start, chunks in slots.items() for number in range(chunks)]
+    def _removed(self, slots: Mapping[tuple[str, int], int]) -> Iterator[Entry]:
+        keys = [(clock, start, number) for (clock, start), chunks in slots.items() for number in range(chunks)]
         stored = self._chunks.read(keys)
         if missing := [key for key in keys if key not in stored]:
-            raise LookupError(f"the state has no chunk {missing[0][1]} of the slot {missing[0][0]}")
+            clock, start, number = missing[0]
+            raise LookupError(f"the state has no chunk {number} of the slot {start} of {clock}")
         self._chunks.write(dict.fromkeys(keys))
         for chunk in stored.values():
             yield from json.loads(chunk)
 
-    def _load(self) -> tuple[dict[int, int], int | None]:
+    def _load(self) -> dict[str, dict[int, int]]:
         stored = self._index.get()
-        if stored is None:
-            return {}, None
-        return {int(start): chunks for start, chunks in json.loads(stored[0]).items()}, stored[1]
+        of_clocks = json.loads(stored[0]) if stored else {}
+        return {clock: {int(start): chunks for start, chunks in of.items()} for clock, of in of_clocks.items()}
 
-    def _store(self, slots: dict[int, int], timer: int | None, now: int) -> None:
-        """Write the index, and have Spark call when the next slot begins. An earlier call than needed does no harm."""
-        if not slots:
-            self._index.clear()
-            return
-        # What is due already comes in this micro-batch, the rest not before the next: Spark deletes a timer that has come
-        # after the call, and so it would delete one that is set anew for the same instant.
-        first = min(slots)
-        wanted = first if first == OVERDUE else max(first, now + 1)
-        if timer is None or wanted < timer:
-            if timer is not None:
-                self._handle.deleteTimer(timer)
-            self._handle.registerTimer(wanted)
-            timer = wanted
-        self._index.update((json.dumps(slots), timer))
+    def _store(self, slots: dict[str, dict[int, int]]) -> None:
+        self._index.update((json.dumps(slots),))
 
 
 def slot(due: int, now: int) -> int:
-    """The beginning of the slot of what is due at an instant. Pure."""
+    """The beginning of the slot of what is due after ``now``. Pure."""
     ahead = due - now
-    if ahead <= 0:
-        return OVERDUE
     width = _SECOND if ahead < _MINUTE else _MINUTE if ahead < _HOUR else _HOUR
     return due // width * width

@@ -34,6 +34,9 @@ class Classified(Protocol):
     def counts(self) -> dict[str, int]:
         """The number of rows of each outcome."""
 
+    def newest_timestamps(self) -> dict[int, int]:
+        """Per partition, the newest Kafka timestamp of all rows (milliseconds, UTC)."""
+
     def silver(self, columns: list[str]) -> Rows:
         """The rows that go to silver."""
 
@@ -66,6 +69,10 @@ class InSpark:
     def counts(self) -> dict[str, int]:
         return counted(self._rows)
 
+    def newest_timestamps(self) -> dict[int, int]:
+        newest = self._rows.groupBy("_partition").agg(F.unix_millis(F.max("_arrival")).alias("newest")).collect()
+        return {row["_partition"]: row["newest"] for row in newest}
+
     def silver(self, columns: list[str]) -> "DataFrame":
         return self._rows.where("_outcome = 'silver'").select(*columns)
 
@@ -86,6 +93,10 @@ class Collected:
     def counts(self) -> dict[str, int]:
         found = {count["values"]: count["counts"] for count in self._rows["_outcome"].value_counts().to_pylist()}
         return {outcome: found.get(outcome, 0) for outcome in OUTCOMES}
+
+    def newest_timestamps(self) -> dict[int, int]:
+        newest = self._rows.group_by("_partition").aggregate([("_arrival", "max")]).to_pylist()
+        return {row["_partition"]: round(row["_arrival_max"].timestamp() * 1000) for row in newest}
 
     def silver(self, columns: list[str]) -> pa.Table:
         return self._rows.filter(pc.field("_outcome") == "silver").select(columns)

@@ -22,6 +22,7 @@ from lockstep.ledger.integrity import record_digest
 from lockstep.ledger.ranges import Range, ends, size, to_where
 from lockstep.refine.classified import Classified, Rows, classified
 from lockstep.refine.parse import GOOD, parse
+from lockstep.refine.watermarks import with_watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -104,10 +105,12 @@ def _write(
     if previous:
         oldest = _oldest(settings, tables.bronze, ranges) or oldest_of(raw)
         earlier = remembered(lake.read(spark, settings, tables.log), oldest, contract)
-    rows = classify(parse(raw, contract), earlier, contract)
+    parsed, before = parse(raw, contract), previous.newest if previous else {}
+    rows = classify(with_watermark(parsed, contract, before), earlier, contract)
     with classified(rows, small=lake.is_small(size(ranges))) as found:
         counts = found.counts()
-        record = ledger.record("refine", previous, run_id, ranges, counts=counts)
+        newest = {p: max(at, before.get(p, at)) for p, at in found.newest_timestamps().items()}
+        record = ledger.record("refine", previous, run_id, ranges, counts=counts, newest={**before, **newest})
         if counts["quarantined"]:
             lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=QUARANTINE_PROPERTIES)
             _quarantine(found, settings, tables.quarantine, ranges, record)

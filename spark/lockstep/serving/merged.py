@@ -22,7 +22,7 @@ from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.definition.view import BEGINNING, END
-from lockstep.live.frontier import checkpoint_location, final_at, live_positions, live_within
+from lockstep.live.frontier import checkpoint_location, live_positions, live_within
 from lockstep.quality import outcomes
 from lockstep.serving import sql
 from lockstep.serving.manifest import published
@@ -113,7 +113,7 @@ def _batch(settings: "Settings", view: View, versions: Mapping[str, int]) -> "tu
     version = versions.get(gold_of(view))
     entries = ledger.entries(settings, gold_of(view))
     entry = next((entry for entry in entries if version is None or entry.version <= version), None)
-    return entry, None if entry is None or view.upserts else final_at(settings, view, entry)
+    return entry, None if entry is None or view.upserts else entry.until
 
 
 def _query(

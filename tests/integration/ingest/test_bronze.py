@@ -2,9 +2,10 @@
 
 import json
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 from kafka import TopicPartition
 from tests.support.shop import START, Shop
@@ -139,3 +140,13 @@ def test_what_retention_took_stops_the_stream_until_somebody_signs_for_it(spark,
     assert sorted(row["offset"] for row in rows(bronze_of(stream))) == [0, 1, 2, 3, 7, 8, 9]
     assert list(ledger.problems(reversed(list(ledger.entries(settings, bronze_of(stream)))))) == []
     assert accept_gap(spark, settings, stream, by="an operator", reason="again") is None
+
+
+def test_the_broker_refuses_a_producer_whose_clock_is_ahead(settings, stream):
+    errors = []
+    producer = Producer(confluent_config(settings) | {"log_level": 0})
+    for ahead in (timedelta(minutes=4), timedelta(minutes=6)):
+        at = int((datetime.now(UTC) + ahead).timestamp() * 1000)
+        producer.produce(stream.topic, b"{}", timestamp=at, on_delivery=lambda error, _: errors.append(error))
+        producer.flush(30)
+    assert [error and error.code() for error in errors] == [None, KafkaError.INVALID_TIMESTAMP]

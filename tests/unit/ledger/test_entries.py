@@ -1,7 +1,7 @@
 """The ledger, as it is read back from a Delta log."""
 
 import pytest
-from tests.support.commits import commit_text, entry, ledger_record, ranges, statistics, write_commit
+from tests.support.commits import commit_text, entry, ledger_record, ranges, write_commit
 
 from lockstep import ledger
 from lockstep.errors import LedgerBroken, Overtaken
@@ -11,15 +11,15 @@ from lockstep.ledger.ranges import Range
 ORDERS = "bronze.orders"
 
 
-def test_a_commit_says_what_it_took_and_which_time_each_partition_reached():
-    taken = [Range("orders", "id-1", 0, 0, 10), Range("orders", "id-1", 1, 5, 5, idle_at=77)]
-    low = {"partition": 0, "timestamp": "2026-11-20T08:00:00.000Z"}
-    high = {"partition": 0, "timestamp": "2026-11-20T08:26:00.500Z"}
-    before = entry(ranges({0: (0, 0)}, "orders"), ORDERS)
-    text = commit_text(ledger.record("ingest", before, "run-1", taken), rows=10, files=[statistics(10, low, high)])
+def test_a_commit_says_what_it_took_and_how_far_each_partition_had_come():
+    taken = [Range("orders", "id-1", 0, 0, 10), Range("orders", "id-1", 1, 5, 5)]
+    before = entry(ranges({0: (0, 0)}, "orders"), ORDERS, newest={0: 77})
+    text = commit_text(ledger.record("ingest", before, "run-1", taken), rows=10)
     read = ledger.entry(parse_commit(ORDERS, 0, text))
     assert (read.seq, read.run_id, read.rows, read.ranges) == (2, "run-1", 10, tuple(taken))
-    assert read.reached == {0: 1795163160500, 1: 77}
+    assert read.newest == {0: 77}, "a commit that says nothing new, such as a replay's, keeps it"
+    text = commit_text(ledger.record("refine", read, "run-1", taken, newest={0: 99, 1: 5}))
+    assert ledger.entry(parse_commit(ORDERS, 0, text)).newest == {0: 99, 1: 5}
 
 
 def test_sums_go_on_over_all_entries():

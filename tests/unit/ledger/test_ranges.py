@@ -69,13 +69,6 @@ def test_a_range_that_runs_backwards_cannot_be_made():
         Range("orders", "id-1", 0, 10, 9)
 
 
-def test_a_partition_is_idle_only_where_the_broker_stamps_the_records():
-    log = TopicOffsets("orders", "id-1", {0: (0, 5)}, log_append_time=True, checked_at=1000)
-    assert plan([], log, 10)[0].idle_at == 1000
-    assert plan([], log, 3)[0].idle_at is None
-    assert plan([], TopicOffsets("orders", "id-1", {0: (0, 5)}, checked_at=1000), 10)[0].idle_at is None
-
-
 def test_a_downstream_table_starts_where_its_sources_ledger_started():
     source = [Range("orders", "id-1", 0, 900, 1000), Range("orders", "id-1", 1, 40, 50)]
     assert ends(plan_downstream([], source, {0: 500, 1: 40}, 10_000)) == {0: 1000, 1: 50}

@@ -20,14 +20,17 @@ from lockstep.batch.compute import go_on
 from lockstep.batch.saved_machines import SCHEMA
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Input, Keyed, states
-from lockstep.definition.events import event, time_of
+from lockstep.definition.events import LIVE_COLUMNS, event, time_of
 from lockstep.definition.keyed import advance, final, in_log_order
 from lockstep.live.machine import Machines
+from lockstep.live.watermarks import EventStream
 
 # The keys of a row, as the view's SQL gives them.
 Keys = Callable[[str, Mapping[str, Any]], Iterable[str]]
 # A row with the columns of lockstep.definition.events.COLUMNS, and `_arrival`.
 Routed = dict[str, Any]
+# Milliseconds.
+_BOUND = 2_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -155,7 +158,7 @@ def in_steps(view: Keyed, by_key: Mapping[str, list[Routed]], until: datetime, d
     saved, emitted, low = SCHEMA.empty_table(), [], datetime.min.replace(tzinfo=UTC)
     for high in [*cuts, until]:
         new = [*_some(changes, dice if high < until else None), *(e for e in events if low <= time_of(e) < high)]
-        rows, saved = go_on(view, saved, new, high)
+        rows, saved = go_on(view, saved, new, high, view.upserts)
         emitted += rows
         low = high
     kept = final(view, emitted)
@@ -179,29 +182,38 @@ def _some(queues: Mapping[Any, list[Routed]], dice: Random | None) -> list[Route
 
 
 class LiveMachine:
-    """The live layer's ``Machines`` with one key, with its state store, its timers and its watermark in memory."""
+    """The live layer's ``Machines`` with one key, with its state store in memory, and one partition of each topic."""
 
     def __init__(self, view: Keyed) -> None:
-        self._view, self._machine, self._store = view, Machines({view.name: view}), StateStore()
-        self._machine.init(self._store)  # type: ignore[arg-type]
+        self._streams = [stream for stream in view.streams if CONTRACTS[stream].kind == "events"]
+        streams = {stream: EventStream([0], _BOUND) for stream in self._streams}
+        self._view, self._machine, self._offset = view, Machines({view.name: view}, streams), 0
+        self._machine.init(StateStore())  # type: ignore[arg-type]
 
     def deliver(self, *rows: Routed) -> list[dict[str, Any]]:
         """The rows that the machine emits when these arrive in one micro-batch."""
-        routed = iter([{"_view": self._view.name, "_key": "key", **row} for row in rows])
-        return self._plain(self._machine.handleInputRows(None, routed, self._store)) if rows else []  # type: ignore[arg-type]
+        in_order = sorted(rows, key=lambda row: row["_arrival"])
+        return self._micro_batch([{"_view": self._view.name, "_key": "key", **row} for row in in_order])
 
     def pass_to(self, instant: datetime) -> list[dict[str, Any]]:
-        """The rows that the machine emits when the watermark passes to the instant."""
-        self._store.watermark = round(instant.timestamp() * 1000)
-        emitted = []
-        for timer in sorted(timer for timer in self._store.timers if timer < self._store.watermark):
-            emitted += self._plain(self._machine.handleExpiredTimer(None, self._store, None))  # type: ignore[arg-type]
-            self._store.deleteTimer(timer)
-        return emitted
+        """The rows that the machine emits when the watermark passes to the instant: a heartbeat comes in each topic."""
+        arrival = instant + timedelta(milliseconds=_BOUND)
+        nothing = dict.fromkeys(LIVE_COLUMNS) | {"_arrival": arrival}
+        return self._micro_batch([nothing | {"_stream": stream} for stream in self._streams])
+
+    def _micro_batch(self, rows: list[Routed]) -> list[dict[str, Any]]:
+        if not rows:
+            return []
+        for row in rows:
+            self._offset += 1
+            row |= {"_partition": 0, "_offset": self._offset, "_timestamp": round(row["_arrival"].timestamp() * 1000)}
+        return self._plain(self._machine.handleInputRows(None, iter(rows), None))  # type: ignore[arg-type]
 
     def _plain(self, rows: Iterable[Any]) -> list[dict[str, Any]]:
         return [
-            {name: self._value(name, states.loads(row["_row"])) for name in ("at", *self._view.columns)} for row in rows
+            {name: self._value(name, states.loads(row["_row"])) for name in ("at", *self._view.columns)}
+            for row in rows
+            if row["_view"] is not None
         ]
 
     def _value(self, name: str, row: Mapping[str, Any]) -> Any:

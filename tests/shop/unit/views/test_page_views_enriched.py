@@ -71,8 +71,8 @@ def test_a_change_that_arrives_late_corrects_the_rows_of_its_time_and_no_others(
     )
     views = [event_record("page_views", n, s, user_id="123", page="/") for n, s in enumerate((0, 300))]
     machine = LiveMachine(VIEW)
-    machine.deliver(*routed_of(first, *views)["123"])
-    assert [row["age"] for row in machine.pass_to(at(900))] == [30, 30]
+    rows = [*machine.deliver(*routed_of(first, *views)["123"]), *machine.pass_to(at(900))]
+    assert [row["age"] for row in rows] == [30, 30]
     corrected = machine.deliver(*routed_of(late)["123"])
     assert [(row["event_time"], row["age"], row["version"]) for row in corrected] == [(at(300), 31, 9)]
 

@@ -1,0 +1,102 @@
+"""The live operator: which events count is decided by the log, and they reach their machine in the order of their times."""
+
+from collections import defaultdict
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.state_store import StateStore
+
+from lockstep.definition import Input, Keyed, states
+from lockstep.definition.events import LIVE_COLUMNS
+from lockstep.live.machine import Machines
+from lockstep.live.watermarks import EventStream
+
+LIMIT, BOUND = 5_000, 2_000
+# Milliseconds. The broker keeps no time before 1970.
+FIRST = 1_000_000
+NOTHING = dict.fromkeys(LIVE_COLUMNS)
+
+
+def keyed(name, *streams):
+    return Keyed(
+        name=name,
+        columns={"id": "STRING"},
+        key=("id",),
+        allowed_lateness=timedelta(milliseconds=LIMIT),
+        inputs=tuple(Input(stream, "user_id", ("page",)) for stream in streams),
+        process=lambda seen, event: (seen, [{"id": event.id}]),
+    )
+
+
+VIEWS = {"both": keyed("both", "page_views", "clicks"), "one": keyed("one", "clicks")}
+STREAMS = {"page_views": EventStream([0, 1], BOUND), "clicks": EventStream([0], BOUND)}
+# Stream, partition, key, Kafka timestamp, lateness by it.
+RECORD = st.tuples(
+    st.sampled_from([("page_views", 0), ("page_views", 1), ("clicks", 0)]),
+    st.sampled_from("ab"),
+    st.integers(FIRST, FIRST + 30_000),
+    st.integers(0, 2 * LIMIT),
+)
+
+
+def rows_of(number, record):
+    """What the query's SQL gives to the operator: it leaves out what is late by its own timestamp."""
+    (stream, partition), key, timestamp, late_by = record
+    place = {"_stream": stream, "_partition": partition, "_offset": number, "_timestamp": timestamp}
+    time = (timestamp - late_by) * 1000
+    event = {"_key": key, "_time": time, "_id": f"{number:03}", "_data": "{}"}
+    views = [name for name, view in VIEWS.items() if stream in view.streams and late_by <= LIMIT]
+    return [row | place for row in [*({**NOTHING, **event, "_view": name} for name in views), NOTHING]]
+
+
+def run(records, cuts=()):
+    """By view, the ids and times of its rows; the records are divided among micro-batches, and heartbeats end them."""
+    machines, found, batch = Machines(VIEWS, STREAMS), defaultdict(list), []
+    machines.init(StateStore())
+    end = FIRST + 100_000
+    heartbeats = [dict.fromkeys(LIVE_COLUMNS) | {"_stream": s, "_partition": p, "_offset": 999, "_timestamp": end}
+                  for s, of in STREAMS.items() for p in of.partitions]  # fmt: skip
+    for number, record in enumerate([*records, None]):
+        batch += heartbeats if record is None else rows_of(number, record)
+        if batch and (record is None or number in cuts):
+            # Spark brings rows in any order.
+            for row in machines.handleInputRows(None, reversed(batch), None):
+                if row["_view"] is not None:
+                    found[row["_view"]].append(states.loads(row["_row"]))
+            batch = []
+    return found
+
+
+def counted(view, records):
+    """By the rule alone: the ids of the events that count."""
+    newest, ids = {}, set()
+    for number, (place, _, timestamp, late_by) in enumerate(records):
+        newest[place] = max(timestamp, newest.get(place, 0))
+        arrival = max(timestamp, newest[place] - BOUND)
+        if place[0] in view.streams and arrival - (timestamp - late_by) <= LIMIT:
+            ids.add(f"{number:03}")
+    return ids
+
+
+@given(st.lists(RECORD, max_size=20), st.sets(st.integers(0, 20)))
+def test_each_event_that_counts_gives_its_row_however_the_log_is_cut(records, cuts):
+    found = run(records, cuts)
+    for name, view in VIEWS.items():
+        assert sorted(row["id"] for row in found[name]) == sorted(counted(view, records))
+
+
+@given(st.lists(RECORD, max_size=20), st.sets(st.integers(0, 20)))
+def test_a_machine_gets_its_events_in_the_order_of_their_times(records, cuts):
+    for name, rows in run(records, cuts).items():
+        for key in "ab":
+            own = [row["at"] for row in rows if records[int(row["id"])][1] == key]
+            assert own == sorted(own), name
+
+
+def test_a_quiet_topic_holds_up_only_the_views_that_read_it():
+    machines = Machines(VIEWS, STREAMS)
+    machines.init(StateStore())
+    clicks = [rows_of(0, (("clicks", 0), "a", FIRST, 0)), rows_of(1, (("clicks", 0), "a", FIRST + 60_000, 0))]
+    rows = machines.handleInputRows(None, iter([*clicks[0], *clicks[1]]), None)
+    assert [row["_view"] for row in rows] == ["one", None]
