@@ -180,9 +180,15 @@ class Settings(BaseSettings):
 
     def dsn(self, database: str) -> str:
         """A libpq connection string for a database: the source (``package``), ``lockstep`` (control), ``airflow`` (metadata)."""
-        return (
-            f"host={self.postgres_host} port={self.postgres_port} dbname={database} "
-            f"user={self.postgres_user} password={self.postgres_password.get_secret_value()}"
+        # Imported here: most commands need no database.
+        from psycopg2.extensions import make_dsn
+
+        return make_dsn(
+            host=self.postgres_host,
+            port=self.postgres_port,
+            dbname=database,
+            user=self.postgres_user,
+            password=self.postgres_password.get_secret_value(),
         )
 
 

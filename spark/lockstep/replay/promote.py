@@ -75,7 +75,7 @@ def _promote_gold(writer: Writer, target: Target, shadowed: Shadowed) -> None:
         return
     entry = newest_entry(writer.settings, table)
     rows, span = _caught_up(writer, target, shadow, shadow.span, entry)
-    writer.write_gold(view, rows, span)
+    writer.write_gold(view, rows, span, entry)
 
 
 def _shadow_rows(writer: Writer, table: str) -> "DataFrame":

@@ -71,16 +71,17 @@ def _undo_silver(writer: Writer, tables: Tables, part: Part, promotion: ReplayCo
 def _undo_gold(writer: Writer, view: View, promotion: ReplayCommit, span: Interval) -> int:
     """Returns how many windows, or keys of a keyed view, stay as they are now."""
     table = gold_of(view)
+    entry = newest_entry(writer.settings, table)
     versions = (promotion.version - 1, promotion.version, None)
     before, promoted, now = (writer.read(table, version).where(view.interval(*span)) for version in versions)
-    new = ranges_since(newest_entry(writer.settings, table), promotion.ranges)
+    new = ranges_since(entry, promotion.ranges)
     kept = _changed_since(view, writer, now, promoted, new).persist()
     try:
         rows = before
         if count := kept.count():
             keys = kept.columns
             rows = before.join(kept, keys, "left_anti").unionByName(now.join(kept, keys, "left_semi"))
-        writer.write_gold(view, rows.select(*before.columns), span)
+        writer.write_gold(view, rows.select(*before.columns), span, entry)
         return count
     finally:
         kept.unpersist()

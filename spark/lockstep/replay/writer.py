@@ -107,10 +107,16 @@ class Writer:
         record = self._entry("refine", newest_entry(self.settings, tables.log), counts=dict(delta), replayed=replayed)
         self._replace(tables.log, rows, part.where, record)
 
-    def write_gold(self, view: View, rows: "DataFrame", span: Interval) -> None:
-        """Replace the rows of a span, and correct the view's sums."""
+    def write_gold(self, view: View, rows: "DataFrame", span: Interval, entry: ledger.Entry) -> None:
+        """Replace the rows of a span, and correct the view's sums.
+
+        Args:
+            entry: gold's newest entry when the rows were computed.
+
+        Raises:
+            Overtaken: gold has taken other rows since. Leases are lost without notice when PostgreSQL restarts.
+        """
         table = gold_of(view)
-        entry = newest_entry(self.settings, table)
         logs = (Tables.of(CONTRACTS[stream]).log for stream in view.streams)
         sources = {log: newest_version(self.settings, log) for log in logs}
         record = self._entry(

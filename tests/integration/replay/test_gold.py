@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -11,10 +12,12 @@ from tests.support.digest import digest
 from tests.support.shop import START
 
 from lockstep import lake, ledger
+from lockstep.batch import rollup
 from lockstep.batch.rollup import rebuild, roll_up
 from lockstep.control import intervals
 from lockstep.definition.registry import VIEWS
-from lockstep.replay import run
+from lockstep.errors import Overtaken
+from lockstep.replay import promote, run
 from lockstep.replay.request import ReplayRefused
 from lockstep.replay.stages import KeyCounts
 
@@ -159,3 +162,32 @@ def test_neither_a_rule_that_does_not_hold_nor_a_dry_run_changes_anything(
     assert digest(settings, f"gold.{view.name}") == before
     stages = {r["stage"] for r in rows("ops.replays") if r["replay"] == dry.id}
     assert stages == {"planned", "shadowed", "compared", "discarded"}
+
+
+def test_a_promotion_that_another_run_has_overtaken_writes_nothing(
+    spark, settings, stream, view, shop, redone, batch, asked, monkeypatch
+):
+    """Leases are lost without notice when PostgreSQL restarts. The roll-up here does not see the promotion's."""
+    play(shop)
+    batch()
+    VIEWS[view.name] = replace(view, transform=without_front_page)
+    replay = redone(asked(), until="approved")
+    catch_up = promote._caught_up
+
+    def overtaken(*arguments):
+        found = catch_up(*arguments)
+        shop.view("meanwhile", 65, page="/cart")
+        shop.flush()
+        with monkeypatch.context() as patch:
+            patch.setattr(rollup, "lease", lambda *_: nullcontext())
+            batch()
+        return found
+
+    monkeypatch.setattr(promote, "_caught_up", overtaken)
+    with pytest.raises(Overtaken):
+        run.promote(spark, settings, replay.id, "run")
+    newest = ledger.latest(settings, f"gold.{view.name}")
+    assert newest.totals["counted"] == 14, "the roll-up's rows are there"
+    monkeypatch.setattr(promote, "_caught_up", catch_up)
+    run.promote(spark, settings, replay.id, "again")
+    assert ledger.latest(settings, f"gold.{view.name}").totals["counted"] == 14
