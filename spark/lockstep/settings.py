@@ -8,7 +8,7 @@ import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import (
@@ -179,17 +179,11 @@ class Settings(BaseSettings):
         return self.home / "secrets.env"
 
     def dsn(self, database: str) -> str:
-        """A libpq connection string for a database: the source (``package``), ``lockstep`` (control), ``airflow`` (metadata)."""
-        # Imported here: most commands need no database.
-        from psycopg2.extensions import make_dsn
-
-        return make_dsn(
-            host=self.postgres_host,
-            port=self.postgres_port,
-            dbname=database,
-            user=self.postgres_user,
-            password=self.postgres_password.get_secret_value(),
+        """A libpq connection URI of a database: the source (``package``), ``lockstep`` (control), ``airflow`` (metadata)."""
+        user, password = (
+            quote(part, safe="") for part in (self.postgres_user, self.postgres_password.get_secret_value())
         )
+        return f"postgresql://{user}:{password}@{self.postgres_host}:{self.postgres_port}/{quote(database, safe='')}"
 
 
 def _without_scheme(lake: str) -> str:

@@ -32,7 +32,6 @@ def airflow_home(settings: Settings) -> Path:
 def configuration(settings: Settings) -> dict[str, str]:
     """Airflow's configuration as its own variables, with the secrets. It is the same in every process."""
     jwt = settings.airflow_jwt_secret.get_secret_value()
-    database = f"{settings.postgres_user}:{settings.postgres_password.get_secret_value()}@{settings.postgres_host}"
     sections = {
         "CORE": {
             "EXECUTOR": "LocalExecutor",
@@ -47,7 +46,7 @@ def configuration(settings: Settings) -> dict[str, str]:
             "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords(settings)),
         },
         "DATABASE": {
-            "SQL_ALCHEMY_CONN": f"postgresql+psycopg2://{database}:{settings.postgres_port}/airflow",
+            "SQL_ALCHEMY_CONN": settings.dsn("airflow").replace("postgresql", "postgresql+psycopg2", 1),
             "LOAD_DEFAULT_CONNECTIONS": "False",
         },
         "API": {
