@@ -100,3 +100,15 @@ def test_a_quiet_topic_holds_up_only_the_views_that_read_it():
     clicks = [rows_of(0, (("clicks", 0), "a", FIRST, 0)), rows_of(1, (("clicks", 0), "a", FIRST + 60_000, 0))]
     rows = machines.handleInputRows(None, iter([*clicks[0], *clicks[1]]), None)
     assert [row["_view"] for row in rows] == ["one", None]
+
+
+def test_an_event_of_an_added_partition_from_before_what_is_final_is_late():
+    machines = Machines(VIEWS, STREAMS)
+    machines.init(StateStore())
+    ids = []
+    clicks = [(("clicks", 0), "a", FIRST + 60_000, 0), (("clicks", 1), "a", FIRST, 0)]
+    clicks += [((stream, n), "a", FIRST + 100_000, 0) for stream in ("clicks", "page_views") for n in (0, 1)]
+    for number, record in enumerate(clicks):
+        rows = machines.handleInputRows(None, iter(rows_of(number, record)), None)
+        ids += [states.loads(row["_row"])["id"] for row in rows if row["_view"] == "one"]
+    assert ids == ["000"]
