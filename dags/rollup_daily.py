@@ -1,10 +1,13 @@
-"""**Past days.** Rebuild the views and the marts of one whole day (UTC). You may run it again at any time.
+"""**Past days.** Rebuild the views and the marts of one whole day (UTC), once the streams have passed its end. You may run it
+again at any time.
 
 The data interval is the day, so *Trigger → Backfill* rebuilds any range of days, also those before the start date. Give it
-two active runs at most: its pool has two slots, which leaves room for live work.
+two active runs at most: its pool has two slots, which leaves room for live work. A scheduled run leaves alone what this version
+of the code has computed; a backfill and a run by hand compute everything again.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from airflow.sdk import CronDataIntervalTimetable, dag, task
 
@@ -22,13 +25,22 @@ from lockstep.orchestration import BACKFILL_POOL, defaults
     doc_md=__doc__,
 )
 def rollup_daily():
-    @task
-    def rebuild_day(run_id: str, data_interval_start: datetime, data_interval_end: datetime) -> list[str]:
+    @task.sensor(mode="reschedule", poke_interval=30, timeout=timedelta(hours=6).total_seconds())
+    def day_has_passed(data_interval_end: datetime) -> bool:
         from lockstep import tasks
 
-        return tasks.rebuild_day(data_interval_start, data_interval_end, run_id)
+        return tasks.have_passed(data_interval_end)
 
-    rebuild_day()
+    @task
+    def rebuild_day(
+        run_id: str, data_interval_start: datetime, data_interval_end: datetime, dag_run: Any
+    ) -> dict[str, list[str]]:
+        from lockstep import tasks
+
+        again = dag_run.run_type != "scheduled"
+        return tasks.rebuild_day(data_interval_start, data_interval_end, run_id, again)
+
+    day_has_passed() >> rebuild_day()
 
 
 rollup_daily()

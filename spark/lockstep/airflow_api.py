@@ -6,7 +6,6 @@ The import of Airflow's client takes more than a second, so functions import it 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import httpx
@@ -61,12 +60,11 @@ class Airflow:
     """A session with Airflow's API (``/api/v2``)."""
 
     def __init__(self, client: "ApiClient") -> None:
-        from airflow_client.client import BackfillApi, DAGApi, DagRunApi, ImportErrorApi, PoolApi
+        from airflow_client.client import DAGApi, DagRunApi, ImportErrorApi, PoolApi
 
         self._dags = DAGApi(client)
         self._runs = DagRunApi(client)
         self._pools = PoolApi(client)
-        self._backfills = BackfillApi(client)
         self._import_errors = ImportErrorApi(client)
 
     def dags(self) -> dict[str, bool]:
@@ -112,19 +110,6 @@ class Airflow:
             for run in answer.dag_runs
         ]
 
-    def succeeded(self, dag: str, start: datetime, end: datetime) -> int:
-        """The number of successful runs whose data interval starts in ``[start, end)``."""
-        answer = _call(
-            f"count the runs of {dag}",
-            self._runs.get_dag_runs,
-            dag,
-            state=["success"],
-            logical_date_gte=start,
-            logical_date_lt=end,
-            limit=1,
-        )
-        return answer.total_entries or 0
-
     def last_runs(self) -> dict[str, Run]:
         """By DAG, its newest run that has ended; its newest run if none has ended."""
         newest: dict[str, Run] = {}
@@ -133,28 +118,6 @@ class Airflow:
             if runs:
                 newest[dag] = next((run for run in runs if run.ended), runs[0])
         return newest
-
-    def backfill(self, dag: str, start: datetime, end: datetime, max_active_runs: int) -> int:
-        """Start a backfill: run each data interval that starts in ``[start, end]`` and has no successful run.
-
-        Returns:
-            The backfill's id.
-        """
-        from airflow_client.client import BackfillPostBody, ReprocessBehavior
-
-        body = BackfillPostBody(
-            dag_id=dag,
-            from_date=start,
-            to_date=end,
-            max_active_runs=max_active_runs,
-            reprocess_behavior=ReprocessBehavior.FAILED,
-        )
-        return _call(f"start a backfill of {dag}", self._backfills.create_backfill, body).id
-
-    def active_backfill(self, dag: str) -> int | None:
-        """The id of the DAG's backfill that has not ended, or None."""
-        answer = _call(f"list the backfills of {dag}", self._backfills.list_backfills, dag)
-        return next((backfill.id for backfill in answer.backfills if backfill.completed_at is None), None)
 
 
 def _call(

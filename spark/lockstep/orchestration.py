@@ -18,7 +18,7 @@ BACKFILL_POOL = "backfill"
 # A Spark Connect client cannot choose one of Spark's scheduler pools, so Airflow limits how many tasks run at once. Two
 # backfills fit on two cores. The live pool has room for all of its DAGs together.
 POOLS: dict[str, tuple[int, str]] = {
-    LIVE_POOL: (4, "ingest, refine and reconcile: always admitted"),
+    LIVE_POOL: (4, "ingest, refine, marts and reconcile: always admitted"),
     BACKFILL_POOL: (2, "days that are rolled up again, and maintenance: leave room for the live pool"),
 }
 

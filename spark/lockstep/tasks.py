@@ -6,10 +6,10 @@ Each function opens its own client of the Spark server. Every function may run a
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lockstep import lake, marts
+from lockstep import lake
 from lockstep import settings as configuration
 from lockstep.batch import rollup
 from lockstep.catalog import connect
@@ -20,6 +20,9 @@ from lockstep.definition.tables import gold_of
 from lockstep.for_each import TaskFailed, for_each
 from lockstep.ingest import bronze
 from lockstep.maintain import run as maintenance
+from lockstep.marts import complete
+from lockstep.marts import run as marts
+from lockstep.marts.build import build
 from lockstep.quality import docs, readiness
 from lockstep.quality.gate import run_gates
 from lockstep.quality.suites import gated
@@ -89,20 +92,43 @@ def gate(layer: str, run_id: str) -> dict[str, int]:
     return {outcome.table: outcome.checks for outcome in outcomes}
 
 
-def rebuild_day(start: datetime, end: datetime, run_id: str) -> list[str]:
-    """Rebuild every view and mart for the days in ``[start, end)`` (UTC); the names of the tables that were built.
+def bring_up_marts(run_id: str) -> list[str]:
+    """Build the days of the marts that new rows touch; what was built, as ``<first day>/<last day>``, the newest first.
+
+    Raises:
+        MartsFailed: some days could not be built. The message says why; the others are done.
+    """
+    settings = configuration.load()
+    with connect(settings, "marts") as spark:
+        built = marts.bring_up(spark, settings, run_id)
+    return [f"{start:%F}/{end - timedelta(days=1):%F}" for start, end in built]
+
+
+def have_passed(instant: datetime) -> bool:
+    """Whether silver has every stream up to an instant. The streams that are behind are logged."""
+    behind = complete.behind(configuration.load(), CONTRACTS.values(), instant)
+    if behind:
+        log.info("Not all rows from before %s are in silver: %s", instant.isoformat(), ", ".join(behind))
+    return not behind
+
+
+def rebuild_day(start: datetime, end: datetime, run_id: str, again: bool) -> dict[str, list[str]]:
+    """Rebuild the views and marts for the days in ``[start, end)`` (UTC); the tables of gold and the models that were built.
 
     A view that fails stops neither the other views nor the marts.
 
     Gold is checked by the next run of its gate, for all days at once: one gate for each day would double the time of a
     backfill.
 
+    Args:
+        again: also the views that this version of the code has computed.
+
     Raises:
         IntervalHeld: a replay works on one of the days. The message names it.
         TaskFailed: some views failed. The message names them; the others, and the marts, are done.
     """
     settings = configuration.load()
-    views = list(chosen(settings.views))
+    views = [view for view in chosen(settings.views) if again or not rollup.is_current(settings, view)]
     spans = {gold_of(view): of_gold(view, start, end) for view in views}
 
     def rebuild(spark: "SparkSession", settings: "Settings", view: "View", run_id: str) -> "Entry | None":
@@ -113,8 +139,8 @@ def rebuild_day(start: datetime, end: datetime, run_id: str) -> list[str]:
             entries = for_each("rollup", rebuild, views, run_id)
         finally:
             with connect(settings, "marts") as spark:
-                built = marts.build(spark, settings, start, end, run_id)
-    return [entry.table for entry in entries.values()] + built
+                built = build(spark, settings, start, end, run_id)
+    return {"gold": [entry.table for entry in entries.values()], "marts": built}
 
 
 @contextmanager

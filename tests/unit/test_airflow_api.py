@@ -93,12 +93,6 @@ def pool(name: str) -> dict[str, Any]:
     return {"name": name, "include_deferred": False} | dict.fromkeys(slots.split(), 1)
 
 
-def backfill(number: int, ended: str | None) -> dict[str, Any]:
-    times = dict.fromkeys(("created_at", "from_date", "to_date", "updated_at"), NOON)
-    what = {"id": number, "dag_id": "rollup", "dag_display_name": "rollup", "is_paused": False, "max_active_runs": 2}
-    return what | times | {"completed_at": ended, "reprocess_behavior": "failed"}
-
-
 def test_every_request_carries_the_token_of_the_login(server: Server, tmp_path: Path) -> None:
     server.answers["GET /api/v2/dags"] = 200, {"dags": [dag("ingest"), dag("replay", paused=True)], "total_entries": 2}
     with connected(server.settings(tmp_path)) as airflow:
@@ -201,37 +195,3 @@ def test_the_last_run_is_the_newest_that_has_ended(server: Server, tmp_path: Pat
     server.answers["GET /api/v2/dags/replay/dagRuns"] = 200, {"dag_runs": [], "total_entries": 0}
     with connected(server.settings(tmp_path)) as airflow:
         assert airflow.last_runs() == {"ingest": Run("ingest", "b", "failed", "2026-01-02T12:00:00+00:00")}
-
-
-def test_the_runs_that_succeeded_are_counted_within_the_days(server: Server, tmp_path: Path) -> None:
-    server.answers["GET /api/v2/dags/rollup/dagRuns"] = 200, {"dag_runs": [run("a", "success")], "total_entries": 3}
-    with connected(server.settings(tmp_path)) as airflow:
-        assert airflow.succeeded("rollup", *DAYS) == 3
-    asked = server.asked[0][1]
-    assert asked["state"] == ["success"]
-    assert [datetime.fromisoformat(asked[f"logical_date_{end}"][0]) for end in ("gte", "lt")] == list(DAYS)
-
-
-def test_a_backfill_runs_what_is_missing_or_failed(server: Server, tmp_path: Path) -> None:
-    server.answers["POST /api/v2/backfills"] = 200, backfill(7, None)
-    with connected(server.settings(tmp_path)) as airflow:
-        assert airflow.backfill("rollup", *DAYS, 2) == 7
-    wanted = server.asked[0][2]
-    assert {key: wanted[key] for key in ("dag_id", "max_active_runs", "reprocess_behavior", "run_backwards")} == {
-        "dag_id": "rollup",
-        "max_active_runs": 2,
-        "reprocess_behavior": "failed",
-        "run_backwards": False,
-    }
-    assert [datetime.fromisoformat(wanted[end]) for end in ("from_date", "to_date")] == list(DAYS)
-
-
-@pytest.mark.parametrize(("ends", "active"), [([NOON, None], 2), ([NOON], None), ([], None)])
-def test_the_active_backfill_is_the_one_without_an_end(
-    server: Server, tmp_path: Path, ends: list[str | None], active: int | None
-) -> None:
-    found = [backfill(number, end) for number, end in enumerate(ends, start=1)]
-    server.answers["GET /api/v2/backfills"] = 200, {"backfills": found, "total_entries": len(found)}
-    with connected(server.settings(tmp_path)) as airflow:
-        assert airflow.active_backfill("rollup") == active
-    assert server.asked[0][1] == {"dag_id": ["rollup"]}

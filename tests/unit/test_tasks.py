@@ -97,10 +97,15 @@ def test_a_view_that_cannot_be_rebuilt_stops_neither_the_other_views_nor_the_mar
     monkeypatch.setattr(tasks, "connect", without_server)
     monkeypatch.setattr(tasks, "for_each", partial(for_each, connect=cast(Any, without_server)))
     monkeypatch.setattr(tasks.rollup, "rebuild", rebuild)
-    monkeypatch.setattr(tasks.marts, "build", build)
+    monkeypatch.setattr(tasks, "build", build)
     with pytest.raises(TaskFailed, match="trending_pages: its gold is torn"):
-        tasks.rebuild_day(START, START + timedelta(days=1), "run-1")
+        tasks.rebuild_day(START, START + timedelta(days=1), "run-1", again=True)
     assert done == ["page_views_per_minute", "marts"]
+
+    monkeypatch.setattr(tasks.rollup, "is_current", lambda _, view: view.name == "trending_pages")
+    done.clear()
+    built = tasks.rebuild_day(START, START + timedelta(days=1), "run-2", again=False)
+    assert built == {"gold": ["gold.page_views_per_minute"], "marts": ["daily_orders"]}
 
 
 def test_a_gate_without_new_rows_checks_nothing(settings: Settings, ops_records: OpsRecords) -> None:

@@ -90,26 +90,32 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
         return ledger.latest(settings, table)
 
 
+def is_current(settings: "Settings", view: View) -> bool:
+    """Whether this version of the code has computed all of the view's gold, and nobody else has written it."""
+    newest = ledger.latest(settings, gold_of(view))
+    return newest is not None and ledger.by_this_code(settings, newest)
+
+
 def rebuild(
     spark: "SparkSession", settings: "Settings", view: View, start: datetime, end: datetime, run_id: str
 ) -> ledger.Entry | None:
     """Recompute the interval ``[start, end)`` (UTC) from the silver rows that gold already covers.
 
     Returns:
-        The new entry, or None if there is nothing to recompute: the view has no gold yet, and the next ``roll_up`` computes it;
-        or this version of the code has written all of gold, and nobody else.
+        The new entry, or None if the view has no gold yet: the next ``roll_up`` computes it.
     """
     table = gold_of(view)
     with lease(settings, table, run_id):
         newest = ledger.latest(settings, table)
-        if newest is None or ledger.by_this_code(settings, newest):
+        if newest is None:
             return None
         silver = {stream: covered(spark, settings, stream, newest) for stream in view.streams}
         position = ledger.unchanged_position(newest)
         span = bounded(view, newest, start, end)
         written = written_as(view, span)
         until = newest.until.isoformat() if newest.until else None
-        record = ledger.record("rollup", newest, run_id, position, mixed=True, counts={}, until=until, **written)
+        mixed = not ledger.by_this_code(settings, newest)
+        record = ledger.record("rollup", newest, run_id, position, mixed=mixed, counts={}, until=until, **written)
         _replace(silver, settings, view, span, record)
         return ledger.latest(settings, table)
 

@@ -15,13 +15,13 @@ from lockstep import lake
 from lockstep.airflow_api import Airflow, Run
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition.tables import Tables
+from lockstep.marts import run as marts
 from lockstep.status.model import Status
 from shop.simulate import ground_truth
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
-ROLLUP = "rollup_daily"
 # What the shop's marts are built from.
 MART_SOURCES = ("silver.orders", "silver.order_lines")
 
@@ -118,11 +118,10 @@ def reconciled(status: Status, ended: datetime) -> list[Fact]:
     return facts
 
 
-def backfilled(airflow: Airflow, start: datetime, end: datetime) -> Fact:
-    """Whether Airflow's backfill has rolled up every day of ``[start, end)``."""
-    rolled_up, days = airflow.succeeded(ROLLUP, start, end), (end - start).days
-    active = airflow.active_backfill(ROLLUP)
-    return Fact("past days rolled up", active is None and rolled_up >= days, f"{rolled_up} of {days} days")
+def marts_built(settings: "Settings") -> Fact:
+    """Whether the marts have every order of their sources."""
+    missing = marts.missing(settings, MART_SOURCES)
+    return Fact("marts built", not missing, f"{len(missing)} days or sources to go" if missing else "every day")
 
 
 def failures(airflow: Airflow) -> list[Run]:

@@ -1,8 +1,7 @@
-"""The demo: start the stack, simulate the shop, unpause the DAGs, and wait for the facts; backfill the past days meanwhile."""
+"""The demo: start the stack, simulate the shop, unpause the DAGs, and wait for the facts."""
 
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from lockstep.stack.stack import Stack
 from lockstep.status.gather import gather
 from lockstep.status.model import Status
 from shop.demo import facts
-from shop.demo.facts import ROLLUP, Fact
+from shop.demo.facts import Fact
 from shop.services import SHOP
 from shop.simulate.producer import KafkaPythonSender
 from shop.simulate.simulation import RunStatus, run_simulation
@@ -24,13 +23,12 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 MINUTE_DAGS = ("ingest", "refine")
-RECONCILE = "reconcile"
+MARTS, RECONCILE = "marts", "reconcile"
+LATER_DAGS = ("rollup_daily", "maintain")
 # Airflow usually parses its DAGs in seconds. The rest is for a machine that is slow or busy.
 PARSE_SECONDS = 120
 # Four times what the demo takes on two cores, with all views.
 TIMEOUT_SECONDS = 2400
-# Backfill runs share the Spark server with the DAGs that run every minute.
-MAX_ACTIVE_BACKFILL_RUNS = 2
 
 
 class DemoFailed(LockstepError):
@@ -50,7 +48,7 @@ class Demo:
         self.days = days
         self._began = time.monotonic()
         self._reported: dict[str, str] = {}
-        self._backfill_requested = self._comparison_requested = False
+        self._marts_requested = self._comparison_requested = False
 
     def run(self) -> Status:
         """Run the demo to its end, whatever runs already.
@@ -65,7 +63,7 @@ class Demo:
         if self.stack.pid(SHOP.name):
             self.stack.stop(SHOP.name)
         with connected(self.stack.settings) as airflow:
-            wait_until_parsed(airflow, {*MINUTE_DAGS, RECONCILE, ROLLUP, "maintain"}, PARSE_SECONDS)
+            wait_until_parsed(airflow, {*MINUTE_DAGS, MARTS, RECONCILE, *LATER_DAGS}, PARSE_SECONDS)
             simulated = self._simulate()
             # Airflow runs a DAG as soon as it is unpaused: now there are records to ingest.
             for dag in MINUTE_DAGS:
@@ -73,7 +71,8 @@ class Demo:
             self._print(f"DAGs unpaused: {', '.join(MINUTE_DAGS)}")
             self._print("Waiting until every layer has everything, and both layers agree")
             status = self._wait(airflow, simulated)
-            airflow.unpause("maintain")
+            for dag in LATER_DAGS:
+                airflow.unpause(dag)
         return status
 
     def open_shop(self) -> None:
@@ -100,15 +99,14 @@ class Demo:
 
     def _look(self, airflow: Airflow, simulated: RunStatus, position: str) -> tuple[Status, list[Fact]]:
         settings, plan = self.stack.settings, simulated.plan
-        first_day = plan.start.replace(hour=0, minute=0, second=0, microsecond=0)
         status = gather(settings, {name: service.state for name, service in self.stack.health().items()})
         raise_on_failure(airflow, status, settings.home / "airflow" / "logs")
         inputs = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
-        if not self._backfill_requested and not facts.missing([inputs[0], facts.sold(status)]):
-            # The days are complete now, so each is rolled up once.
-            airflow.unpause(ROLLUP)
-            airflow.backfill(ROLLUP, first_day, plan.end - timedelta(days=1), MAX_ACTIVE_BACKFILL_RUNS)
-            self._backfill_requested = True
+        if not self._marts_requested and not facts.missing([*inputs, facts.sold(status)]):
+            # The days are complete now, so each is built once.
+            airflow.unpause(MARTS)
+            airflow.trigger(MARTS)
+            self._marts_requested = True
         views = [facts.drained(status, "gold"), facts.drained(status, "live")]
         if not self._comparison_requested and not facts.missing([*inputs, *views]):
             # Before, it would take time from both layers, and find most windows open.
@@ -119,7 +117,7 @@ class Demo:
             *inputs,
             *views,
             *facts.reconciled(status, plan.end),
-            facts.backfilled(airflow, first_day, plan.end),
+            facts.marts_built(settings),
         ]
         for fact in current:
             if self._reported.get(fact.name) != fact.seen:

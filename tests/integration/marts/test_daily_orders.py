@@ -13,7 +13,8 @@ from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.columns import ddl
 from lockstep.lake import Txn
-from lockstep.marts import MartsFailed, build, unit_tests
+from lockstep.marts.build import build, unit_tests
+from lockstep.marts.dbt_project import MartsFailed
 from lockstep.settings import Settings
 
 DAY = datetime(2026, 11, 19, tzinfo=UTC)

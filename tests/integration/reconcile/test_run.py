@@ -7,7 +7,7 @@ from tests.support.checkpoints import write_batch
 from tests.support.shop import START
 
 from lockstep import lake, service
-from lockstep.batch.rollup import rebuild, roll_up
+from lockstep.batch.rollup import is_current, rebuild, roll_up
 from lockstep.catalog import connect
 from lockstep.ingest.bronze import ingest
 from lockstep.ingest.offsets import topic_offsets
@@ -109,11 +109,13 @@ def verdict(spark, settings, view, **options):
     return report.verdict, report.unexplained
 
 
-def test_a_rebuild_repairs_rows_that_others_changed_and_writes_nothing_else(spark, settings, stream, view, shop, rows):
+def test_a_rebuild_repairs_rows_that_others_changed_and_counts_nothing_twice(spark, settings, stream, view, shop, rows):
     play(shop)
     batch(spark, settings, stream, view)
-    assert rebuild(spark, settings, view, START, START.replace(hour=12), "again") is None
+    rebuild(spark, settings, view, START, START.replace(hour=12), "again")
+    assert is_current(settings, view)
     spark.sql(f"UPDATE gold.{view.name} SET views = 9")
+    assert not is_current(settings, view)
     entry = rebuild(spark, settings, view, START, START.replace(hour=12), "repair")
     assert counts(rows(f"gold.{view.name}")) == ANSWER
     assert entry.totals["counted"] == 6

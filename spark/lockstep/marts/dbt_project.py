@@ -1,29 +1,23 @@
-"""The marts: run dbt in this process, on the caller's session, for the days of an interval.
+"""The project's dbt models: parsed once, and run in this process, on the caller's session.
 
-dbt parses the project only once: the result is kept in ``<home>/dbt`` under a digest of the project's files. The staging views
-are created when that digest is new. A project without marts runs without dbt.
-
-The models are the project's. The profile, and the macros that write the marts, are the platform's (``lockstep/dbt``).
+What parsing gives is kept in ``<home>/dbt`` under a digest of the project's files. The staging views are created when that digest
+is new. The models are the project's. The profile, and the macros that write the marts, are the platform's (``lockstep/dbt``).
 """
 
 import hashlib
-import json
 import os
 import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lockstep import ledger
 from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
 from lockstep.resources import resource
 from lockstep.session import remote
-from lockstep.version import code_version
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunner, dbtRunnerResult
@@ -32,82 +26,14 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-_MARTS = (
-    "--select",
-    "path:models/marts",
-    "--exclude-resource-type",
-    "unit_test",
-    "--exclude-resource-type",
-    "exposure",
-)
 # The platform's macros and profile.
 _PLATFORM = resource("dbt")
 # dbt reads some options from the environment, which all threads of the process share.
 _ENVIRONMENT = threading.Lock()
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 class MartsFailed(LockstepError):
     """dbt could not build a mart, or a mart does not pass its tests."""
-
-
-def build(spark: "SparkSession", settings: "Settings", start: datetime, end: datetime, run_id: str) -> list[str]:
-    """Build and test every mart for the days in ``[start, end)`` (UTC midnights); each day is replaced as a whole.
-
-    The commits' ``userMetadata`` has the run, the interval and the versions of silver.
-
-    Returns:
-        The names of the models and tests that ran; none where the project has no marts.
-
-    Raises:
-        MartsFailed: names the models and tests, and what they said.
-        ValueError: the interval is empty, or its ends are not midnights in UTC.
-    """
-    first, last = whole_days(start, end)
-    if not _has_marts(settings):
-        return []
-    record: dict[str, Any] = {
-        "writer": "dbt",
-        "run_id": run_id,
-        "code_version": code_version(),
-        "interval": [first, last],
-    }
-    with _dbt_on(spark, settings):
-        digest = project_digest(settings)
-        manifest = _manifest(settings, digest)
-        _ensure_views(spark, settings, manifest, digest)
-        record["sources"] = {table: _version(settings, table) for table in sources(manifest)}
-        spark.conf.set(_USER_METADATA, json.dumps(record, sort_keys=True))
-        try:
-            return _run(settings, manifest, "build", *_MARTS, "--event-time-start", first, "--event-time-end", last)
-        finally:
-            spark.conf.unset(_USER_METADATA)
-
-
-def unit_tests(spark: "SparkSession", settings: "Settings") -> list[str]:
-    """Run dbt's own unit tests of the models on this session, and name them; silver's tables must exist.
-
-    Raises:
-        MartsFailed: names those that fail, with what they got.
-    """
-    with _dbt_on(spark, settings):
-        digest = project_digest(settings)
-        manifest = _manifest(settings, digest)
-        _ensure_views(spark, settings, manifest, digest)
-        return _run(settings, manifest, "test", "--select", "test_type:unit")
-
-
-def whole_days(start: datetime, end: datetime) -> tuple[str, str]:
-    """The first day and the day after the last (ISO dates) of ``[start, end)``, which must be midnights in UTC."""
-    ends = [moment.astimezone(UTC) for moment in (start, end)]
-    if not ends[0] < ends[1] or any(moment.time().isoformat() != "00:00:00" for moment in ends):
-        raise ValueError(f"[{start}, {end}) is not a range of whole days in UTC: give two midnights, the earlier first")
-    return f"{ends[0]:%Y-%m-%d}", f"{ends[1]:%Y-%m-%d}"
-
-
-def _version(settings: "Settings", table: str) -> int | None:
-    newest = ledger.latest(settings, table)
-    return newest.version if newest else None
 
 
 def directory(settings: "Settings") -> Path:
@@ -115,12 +41,19 @@ def directory(settings: "Settings") -> Path:
     return settings.project / "dbt"
 
 
-def _has_marts(settings: "Settings") -> bool:
+def has_marts(settings: "Settings") -> bool:
+    """Whether the project has models of marts."""
     return any((directory(settings) / "models" / "marts").rglob("*.sql"))
 
 
-def sources(manifest: "Manifest") -> list[str]:
+def sources(spark: "SparkSession", settings: "Settings") -> list[str]:
     """The tables (``layer.name``) that the models of the dbt project read, sorted."""
+    with dbt_on(spark, settings):
+        return sources_of(manifest_of(settings, project_digest(settings)))
+
+
+def sources_of(manifest: "Manifest") -> list[str]:
+    """The same from what dbt has parsed."""
     read = {name for node in manifest.nodes.values() for name in getattr(node.depends_on, "nodes", ())}
     return sorted(f"{s.source_name}.{s.name}" for unique_id, s in manifest.sources.items() if unique_id in read)
 
@@ -135,7 +68,7 @@ def project_digest(settings: "Settings") -> str:
 
 
 @contextmanager
-def _dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
+def dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
     """Make dbt's session method find this session: it takes the active or default one of the process."""
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
@@ -167,7 +100,15 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
                     os.environ[name] = value
 
 
-def _manifest(settings: "Settings", digest: str) -> "Manifest":
+def manifest_of(settings: "Settings", digest: str) -> "Manifest":
+    """What dbt has parsed of the project's files.
+
+    Args:
+        digest: of the files (:func:`project_digest`).
+
+    Raises:
+        MartsFailed: the project cannot be parsed.
+    """
     from dbt.cli.main import dbtRunner
     from dbt.contracts.graph.manifest import Manifest
     from dbt.parser.manifest import extended_mashumaro_encoder, extended_mashumuro_decoder
@@ -182,7 +123,7 @@ def _manifest(settings: "Settings", digest: str) -> "Manifest":
     return result.result
 
 
-def _ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> None:
+def ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> None:
     """Create the views if the project is new to this lake. One task does it, the others wait."""
     marker = settings.home / "dbt" / f"{digest}.views"
     models = (node for node in manifest.nodes.values() if node.resource_type.value == "model")
@@ -199,11 +140,16 @@ def _ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manife
         return
     with lease(settings, "staging", "dbt"):
         if not current():
-            _run(settings, manifest, "run", "--select", "path:models/staging", "path:models/intermediate")
+            run(settings, manifest, "run", "--select", "path:models/staging", "path:models/intermediate")
             _write(marker, b"")
 
 
-def _run(settings: "Settings", manifest: "Manifest", command: str, *options: str) -> list[str]:
+def run(settings: "Settings", manifest: "Manifest", command: str, *options: str) -> list[str]:
+    """Run a command of dbt; the names of the models and tests that ran.
+
+    Raises:
+        MartsFailed: names those that failed, and what they said.
+    """
     from dbt.cli.main import dbtRunner
 
     result = _dbt(settings, dbtRunner(manifest=manifest), command, *options)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep import marts
+from lockstep.marts import build, dbt_project
 from lockstep.settings import Settings
 
 DAY = datetime(2026, 11, 20, tzinfo=UTC)
@@ -16,20 +16,20 @@ NEXT = DAY + timedelta(days=1)
 @pytest.mark.parametrize(("start", "end"), [(DAY, DAY), (NEXT, DAY), (DAY, NEXT - timedelta(hours=3))])
 def test_what_is_not_a_range_of_days_is_refused(start: datetime, end: datetime) -> None:
     with pytest.raises(ValueError, match="two midnights, the earlier first"):
-        marts.whole_days(start, end)
+        build.whole_days(start, end)
 
 
 def test_days_are_days_in_utc_wherever_the_caller_is() -> None:
     here = timezone(timedelta(hours=2))
-    assert marts.whole_days(DAY.astimezone(here), NEXT.astimezone(here)) == ("2026-11-20", "2026-11-21")
+    assert build.whole_days(DAY.astimezone(here), NEXT.astimezone(here)) == ("2026-11-20", "2026-11-21")
     with pytest.raises(ValueError, match="whole days in UTC"):
-        marts.whole_days(datetime(2026, 11, 20, tzinfo=here), datetime(2026, 11, 21, tzinfo=here))
+        build.whole_days(datetime(2026, 11, 20, tzinfo=here), datetime(2026, 11, 21, tzinfo=here))
 
 
 def test_dbts_variables_are_taken_back_and_those_of_other_threads_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_TEST_WAS", "before")
     monkeypatch.setenv("LOCKSTEP_TEST_OTHER", "before")
-    with marts.environment({"LOCKSTEP_TEST_WAS": "dbt", "LOCKSTEP_TEST_NEW": "dbt"}):
+    with dbt_project.environment({"LOCKSTEP_TEST_WAS": "dbt", "LOCKSTEP_TEST_NEW": "dbt"}):
         assert (os.environ["LOCKSTEP_TEST_WAS"], os.environ["LOCKSTEP_TEST_NEW"]) == ("dbt", "dbt")
         os.environ["LOCKSTEP_TEST_OTHER"] = "by another thread"
     assert os.environ["LOCKSTEP_TEST_WAS"] == "before"
@@ -42,8 +42,8 @@ def test_the_digest_changes_with_a_model_and_with_the_lake(tmp_path: Path) -> No
     model.parent.mkdir()
     model.write_text("select 1")
     settings = Settings(project=tmp_path, home=tmp_path)
-    first = marts.project_digest(settings)
-    assert first == marts.project_digest(settings)
-    assert first != marts.project_digest(Settings(project=tmp_path, home=tmp_path / "elsewhere"))
+    first = dbt_project.project_digest(settings)
+    assert first == dbt_project.project_digest(settings)
+    assert first != dbt_project.project_digest(Settings(project=tmp_path, home=tmp_path / "elsewhere"))
     model.write_text("select 2")
-    assert first != marts.project_digest(settings)
+    assert first != dbt_project.project_digest(settings)

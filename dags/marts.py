@@ -1,0 +1,34 @@
+"""**Marts.** Every five minutes, build the days of the marts that new rows of their sources touch: today, and any day that late
+or changed rows belong to.
+
+`ops.marts` has a row for each span of days that was built.
+"""
+
+from datetime import UTC, datetime
+
+from airflow.sdk import CronTriggerTimetable, dag, task
+
+from lockstep.orchestration import LIVE_POOL, defaults
+
+
+@dag(
+    schedule=CronTriggerTimetable("*/5 * * * *", timezone="UTC"),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    default_args=defaults(LIVE_POOL),
+    tags=["batch", "marts"],
+    description="Build the days that new rows touch",
+    doc_md=__doc__,
+)
+def marts():
+    @task(task_id="marts")
+    def build_touched_days(run_id: str) -> list[str]:
+        from lockstep import tasks
+
+        return tasks.bring_up_marts(run_id)
+
+    build_touched_days()
+
+
+marts()

@@ -1,0 +1,103 @@
+"""Keep the marts up to date: build the days that new rows of their sources touch, however old the days are.
+
+``ops.marts`` has a row for each span of days that was built. Its record has what decides: up to which version of each source's
+ledger the marts know its rows, and the days that wait to be built.
+"""
+
+import logging
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+from lockstep.control.leases import lease
+from lockstep.ledger.ops_table import OpsTable
+from lockstep.marts.build import build
+from lockstep.marts.dbt_project import MartsFailed, has_marts, sources
+from lockstep.marts.touched import Span, days_of, spans, touched
+from lockstep.quality import outcomes
+from lockstep.quality.slices import Slice, pending
+from lockstep.version import code_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from lockstep.settings import Settings
+
+log = logging.getLogger(__name__)
+COLUMNS = {
+    "start": "TIMESTAMP",
+    "end": "TIMESTAMP",
+    "built": "ARRAY<STRING>",
+    "run_id": "STRING",
+    "built_at": "TIMESTAMP",
+}
+TABLE = OpsTable("ops.marts", COLUMNS, "marts")
+
+
+def bring_up(spark: "SparkSession", settings: "Settings", run_id: str) -> list[Span]:
+    """Build the days of the marts that rows have touched since the last run, the newest first; the spans that were built.
+
+    Rows whose newest gate has failed wait until it passes, and all marts with them.
+
+    Raises:
+        LeaseHeld: another run does it.
+        MartsFailed: some days could not be built. They wait for the next run; the others are done.
+    """
+    if not has_marts(settings):
+        return []
+    with lease(settings, "marts", run_id):
+        tables = sources(spark, settings)
+        if held := sorted(outcomes.latest(settings).held_back.keys() & set(tables)):
+            log.warning("the marts wait: the newest rows of %s have not passed their gate", ", ".join(held))
+            return []
+        waiting = _take_note(spark, settings, tables, run_id)
+        built: list[Span] = []
+        failures: list[str] = []
+        for span in spans(waiting):
+            try:
+                names = build(spark, settings, *span, run_id)
+            except MartsFailed as error:
+                failures.append(f"{span[0]:%F} to {span[1]:%F}: {error}")
+                continue
+            waiting -= days_of(span)
+            _record(spark, settings, run_id, {"waiting": waiting}, [(*span, names, run_id, datetime.now(UTC))])
+            built.append(span)
+    if failures:
+        raise MartsFailed("Some days could not be built; they are tried again:\n  " + "\n  ".join(failures))
+    return built
+
+
+def missing(settings: "Settings", tables: "Iterable[str]") -> list[str]:
+    """What the marts do not have yet: the sources of whose new rows they do not know, and the days that wait."""
+    known = TABLE.newest(settings)
+    new = [f"new rows of {table}" for table in tables if _new(settings, table, known.get("positions", {}))]
+    return [*new, *known.get("waiting", ())]
+
+
+def _take_note(spark: "SparkSession", settings: "Settings", tables: "Iterable[str]", run_id: str) -> set[date]:
+    """Add the days that new rows touch to those that wait, and commit them; all days that wait."""
+    known = TABLE.newest(settings)
+    positions: Mapping[str, int] = known.get("positions", {})
+    waiting = {date.fromisoformat(day) for day in known.get("waiting", ())}
+    new = [slice_ for table in tables if (slice_ := _new(settings, table, positions)) is not None]
+    if not new:
+        return waiting
+    for slice_ in new:
+        waiting |= touched(spark, settings, slice_)
+    taken = {**positions, **{slice_.table: slice_.version for slice_ in new}}
+    _record(spark, settings, run_id, {"positions": taken, "waiting": waiting}, [])
+    return waiting
+
+
+def _new(settings: "Settings", table: str, positions: "Mapping[str, int]") -> Slice | None:
+    # Of other tables, such as the staging views or tables of the user, nobody records who has written what.
+    return pending(settings, table, positions.get(table, -1)) if table.startswith(("silver.", "gold.")) else None
+
+
+def _record(
+    spark: "SparkSession", settings: "Settings", run_id: str, fields: "Mapping[str, Any]", rows: list[tuple[Any, ...]]
+) -> None:
+    with TABLE.writing(spark, settings, run_id) as commit:
+        changed = {**fields, "waiting": sorted(day.isoformat() for day in fields["waiting"])}
+        commit.append(rows, {**commit.newest(), **changed, "run_id": run_id, "code_version": code_version()})
