@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lockstep.contracts import CONTRACTS
+
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.definition import View
@@ -31,6 +33,19 @@ class Tables:
 def bronze_of(contract: "Contract") -> str:
     """The stream's bronze table."""
     return Tables.of(contract).bronze
+
+
+def silver_of(contract: "Contract") -> str:
+    """The silver table that readers and gates look at: of a stream of changes, that of the current rows."""
+    tables = Tables.of(contract)
+    return tables.current or tables.log
+
+
+def written_under(table: str) -> str:
+    """The table whose lease a writer of ``layer.name`` holds: those that one run of refine writes have one together."""
+    layer, _, name = table.partition(".")
+    contract = CONTRACTS.get(name.removesuffix("_changes")) if layer in {"silver", "quarantine"} else None
+    return Tables.of(contract).log if contract else table
 
 
 def gold_of(view: "View") -> str:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
+# Bytes. Files of this size are read efficiently as they are.
+SMALL_FILE = 64 << 20
+
+
 class SmallCommits:
     """Writes to a table that exists. Each write has a transaction id: a write that runs twice changes nothing.
 
@@ -47,7 +51,7 @@ class SmallCommits:
     def append(self, rows: pa.Table, txn: "Txn", record: Mapping[str, Any]) -> None:
         """Append the rows and the record in one commit."""
         if not self._has(txn):
-            write_deltalake(self._table, rows, mode="append", commit_properties=_properties(txn, record))
+            write_deltalake(self._table, self._ordered(rows), mode="append", commit_properties=_properties(txn, record))
 
     def replace(self, rows: pa.Table, where: str, txn: "Txn", record: Mapping[str, Any]) -> None:
         """Replace the rows that match ``where`` (SQL of DataFusion) by these and write the record, in one commit.
@@ -57,7 +61,8 @@ class SmallCommits:
         """
         if not self._has(txn):
             properties = _properties(txn, record)
-            write_deltalake(self._table, rows, mode="overwrite", predicate=where, commit_properties=properties)
+            ordered = self._ordered(rows)
+            write_deltalake(self._table, ordered, mode="overwrite", predicate=where, commit_properties=properties)
 
     def merge(self, rows: pa.Table, on: str, newer: str | None, txn: "Txn", record: Mapping[str, Any]) -> None:
         """Upsert the rows (alias ``s``) into the table (alias ``t``), in one commit.
@@ -75,10 +80,34 @@ class SmallCommits:
         merge = self._table.merge(rows, on, source_alias="s", target_alias="t", commit_properties=properties)
         merge.when_matched_update_all(newer).when_not_matched_insert_all().execute()
 
-    def tidy(self, retain_hours: int) -> None:
-        """Compact small files, and remove files that no reader needs any more. Each is a commit of its own, without a record."""
-        self._table.optimize.compact()
-        self._table.vacuum(retain_hours, dry_run=False)
+    def file_sizes(self) -> list[int]:
+        """The bytes of each data file of the table."""
+        self._table.update_incremental()
+        sizes: list[int] = pa.table(self._table.get_add_actions()).column("size_bytes").to_pylist()
+        return sizes
+
+    def compact(self) -> None:
+        """Put the rows of files that are smaller than :data:`SMALL_FILE` into files of about this size, in one commit."""
+        self._table.optimize.compact(target_size=SMALL_FILE)
+
+    def vacuum(self, retain_hours: int, keep: int | None = None) -> None:
+        """Remove files that no version of the last hours has, and that are as old: also those of writers that have died.
+
+        Args:
+            keep: a version that readers are held at, whose files stay.
+        """
+        self._table.vacuum(
+            retain_hours,
+            dry_run=False,
+            full=True,
+            keep_versions=None if keep is None else [keep],
+            # The setting has a lower limit of its own.
+            enforce_retention_duration=False,
+        )
+
+    def _ordered(self, rows: pa.Table) -> pa.Table:
+        """The rows with their columns as the table has them: what was added later comes last there."""
+        return rows.select(self.schema.names)
 
     def _has(self, txn: "Txn") -> bool:
         """Whether the table has this write, or a later one of the same ``app``."""

@@ -120,7 +120,8 @@ class ViewSink:
         if self.alerts:
             self.alerts(spark.createDataFrame(rows), batch.number)
         if table.version // TIDY_EVERY > self._tidied:
-            table.tidy(config.retain_hours)
+            table.compact()
+            table.vacuum(config.retain_hours)
             self._tidied = table.version // TIDY_EVERY
 
     def columns(self, config: "Settings") -> pa.Schema:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,10 +12,13 @@ from lockstep import lake
 from lockstep.checkpoints.tidy import tidy
 from lockstep.control.intervals import holders
 from lockstep.control.leases import lease
+from lockstep.definition.tables import written_under
 from lockstep.errors import LockstepError
+from lockstep.lake.small_commits import SMALL_FILE, SmallCommits
 from lockstep.ledger import integrity
 from lockstep.ledger.archive import archive
 from lockstep.replay.cleanup import remove_orphan_shadows
+from lockstep.serving.merged import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,10 +29,12 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 # The live queries compact their own tables between two micro-batches. Another writer's OPTIMIZE would make their MERGE fail.
 NOT_OURS = ("live", "_checkpoints")
-# OPTIMIZE rewrites data, so it waits for several files. A table that is written every minute has as many after 16 minutes.
+# dbt writes these without a lease, and only Spark's own commits are safe beside those of Spark.
+BY_SPARK = "marts."
+# Compaction rewrites data, so it waits for several files. A table that is written every minute has as many after 16 minutes.
 SMALL_FILES = 16
-# Files that are larger on average are read efficiently as they are.
-SMALL_BYTES = 64 << 20
+# Bytes that one process compacts without Spark, in seconds and with little memory.
+FEW_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,9 @@ class MaintenanceFailed(LockstepError):
 def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> list[MaintenanceResult]:
     """Archive the ledgers of the tables, then compact and vacuum each table under its lease.
 
-    No file younger than ``retain_hours`` is removed: a reader, an as-of query or a replay's undo may still need it. Tables
-    of a replay that is under way are skipped. Shadow tables that no replay needs are removed.
+    No file younger than ``retain_hours`` is removed: a reader, an as-of query or a replay's undo may still need it. Nor is one of
+    a version that readers are held at, however old it is. Tables of a replay that is under way are skipped. Shadow tables that no
+    replay needs are removed.
 
     Raises:
         MaintenanceFailed: some tables have trouble. The message names them; all others are done.
@@ -74,7 +80,8 @@ def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run
     for name in names:
         attempt(name, partial(archive, spark, settings, name, run_id))
         attempt(name, partial(integrity.record_digests, settings, name))
-    results = [attempt(name, partial(_maintain, spark, settings, name, run_id)) for name in ours]
+    held = visible(settings)
+    results = [attempt(name, partial(_maintain, spark, settings, held, name, run_id)) for name in ours]
     if failures:
         reasons = "\n  ".join(f"{name}: {error}" for name, error in failures.items())
         raise MaintenanceFailed(f"The housekeeping of {len(failures)} failed, all others are done:\n  {reasons}")
@@ -94,17 +101,21 @@ def trim_logs(directory: Path, hours: int) -> int:
     return len(old)
 
 
-def _maintain(spark: "SparkSession", settings: "Settings", table: str, run_id: str) -> MaintenanceResult:
-    path = f"delta.`{lake.path(settings, table)}`"
-    with lease(settings, table, run_id):
-        files, size = _files(spark, path)
-        if files >= SMALL_FILES and size / files < SMALL_BYTES:
-            spark.sql(f"OPTIMIZE {path}")
-        spark.sql(f"VACUUM {path} RETAIN {settings.retain_hours} HOURS")
-        return MaintenanceResult(table, files, _files(spark, path)[0])
-
-
-def _files(spark: "SparkSession", path: str) -> tuple[int, int]:
-    """The number of the table's data files, and their size in bytes."""
-    detail = spark.sql(f"DESCRIBE DETAIL {path}").select("numFiles", "sizeInBytes").collect()[0]
-    return detail["numFiles"], detail["sizeInBytes"]
+def _maintain(
+    spark: "SparkSession", settings: "Settings", held: Mapping[str, int], table: str, run_id: str
+) -> MaintenanceResult:
+    with lease(settings, written_under(table), run_id):
+        opened = SmallCommits(settings, table)
+        before = opened.file_sizes()
+        small = [size for size in before if size < SMALL_FILE]
+        path = f"delta.`{lake.path(settings, table)}`"
+        if len(small) >= SMALL_FILES:
+            if table.startswith(BY_SPARK) or sum(small) > FEW_BYTES:
+                spark.sql(f"OPTIMIZE {path}")
+            else:
+                opened.compact()
+        if table.startswith(BY_SPARK):
+            spark.sql(f"VACUUM {path} RETAIN {settings.retain_hours} HOURS")
+        else:
+            opened.vacuum(settings.retain_hours, held.get(table))
+        return MaintenanceResult(table, len(before), len(opened.file_sizes()))

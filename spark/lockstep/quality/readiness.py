@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lockstep.contracts import CONTRACTS
-from lockstep.definition.tables import Tables
+from lockstep.definition.tables import silver_of
 from lockstep.quality import outcomes
 from lockstep.quality.slices import pending
 
@@ -29,15 +29,9 @@ def is_open(settings: "Settings", table: str) -> bool:
 
 def ready(settings: "Settings", views: Iterable["View"]) -> list["View"]:
     """The views whose silver tables have all passed their gates. The other views are logged with what they wait for."""
-    sources = [(view, [_gated(stream) for stream in view.streams]) for view in views]
+    sources = [(view, [silver_of(CONTRACTS[stream]) for stream in view.streams]) for view in views]
     shut = set(unchecked(settings, {table for _, tables in sources for table in tables}))
     for view, tables in sources:
         if waits_for := [table for table in tables if table in shut]:
             log.warning("%s waits: %s has not passed its gate", view.name, ", ".join(waits_for))
     return [view for view, tables in sources if shut.isdisjoint(tables)]
-
-
-def _gated(stream: str) -> str:
-    """The silver table of the stream that has a suite. For a change stream it is the table of current rows."""
-    tables = Tables.of(CONTRACTS[stream])
-    return tables.current or tables.log

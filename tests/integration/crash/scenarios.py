@@ -88,6 +88,28 @@ class Scenario:
         self.recovers()
         Path(f"{reading}.go").touch()
 
+    def housekeeping_dies_while_compacting(self) -> None:
+        """P9, OPTIMIZE: the new files are being written."""
+        bronze = self.table("bronze")
+        before = {*bronze.glob("part-*.parquet")}
+        with task(self.stream.name, "--maintain") as process:
+            _dies_when(lambda: {*bronze.glob("part-*.parquet")} - before, psutil.Process(process.pid))
+
+    def housekeeping_dies_while_vacuuming(self, nth: int) -> None:
+        """P9, VACUUM: some of the files that no version knows are gone, and some not yet."""
+        bronze = self.table("bronze")
+        orphans = [bronze / f"part-00000-left-{n}.parquet" for n in range(ORPHANS)]
+        for orphan in orphans:
+            orphan.touch()
+            os.utime(orphan, (MONTHS_AGO, MONTHS_AGO))
+        with task(self.stream.name, "--maintain") as process:
+            watched = orphans[:: ORPHANS // WATCHED]
+            _dies_when(lambda: sum(not orphan.exists() for orphan in watched) >= nth, psutil.Process(process.pid))
+        assert [*bronze.glob("*-left-*")], "too late"
+        with task(self.stream.name, "--maintain") as process:
+            assert process.wait(120) == 0
+        assert not [*bronze.glob("*-left-*")]
+
     def replay_dies_before_its_promotion(self) -> None:
         """P10: it was approved and has changed nothing; a second try promotes it."""
         replayed, wrong = self._wrong_gold()
@@ -156,31 +178,6 @@ class Scenario:
         last = json.loads(finished.read_text())["version"] if finished.exists() else -1
         assert max(_numbers(log.glob("*.checkpoint.*"))) > last, "too late"
         self.server_is_back()
-
-    def server_dies_while_compacting(self) -> None:
-        """P9, OPTIMIZE."""
-        bronze = self.table("bronze")
-        before = {*bronze.glob("part-*.parquet")}
-        with task(self.stream.name, "--maintain") as process:
-            self.server_dies_when(lambda: {*bronze.glob("part-*.parquet")} - before, process)
-        self.traffic.burst(20)
-        self.server_is_back()
-
-    def server_dies_while_vacuuming(self, nth: int) -> None:
-        """P9, VACUUM: some of the files that no version knows are gone, and some not yet."""
-        bronze = self.table("bronze")
-        orphans = [bronze / f"part-00000-left-{n}.parquet" for n in range(ORPHANS)]
-        for orphan in orphans:
-            orphan.touch()
-            os.utime(orphan, (MONTHS_AGO, MONTHS_AGO))
-        with task(self.stream.name, "--maintain") as process:
-            watched = orphans[:: ORPHANS // WATCHED]
-            self.server_dies_when(lambda: sum(not orphan.exists() for orphan in watched) >= nth, process)
-        assert [*bronze.glob("*-left-*")], "too late"
-        self.server_is_back()
-        with task(self.stream.name, "--maintain") as process:
-            assert process.wait(120) == 0
-        assert not [*bronze.glob("*-left-*")]
 
     def server_dies_under_a_live_query(self, point: str, nth: int) -> None:
         """P6: a batch is in the table, and not in ``commits``. P7: its state is being committed."""
@@ -263,11 +260,7 @@ class Scenario:
 
     def server_dies_when(self, marked: Callable[[], Any], process: Any = None) -> None:
         """Kill the Spark server with its Python workers, and the task, at a moment when ``marked`` is true."""
-        server = psutil.Process(self.stack.pid("spark"))
-        for frozen in freeze_when(server, marked, within=240):
-            with suppress(psutil.NoSuchProcess):
-                frozen.kill()
-        server.wait(30)
+        _dies_when(marked, psutil.Process(self.stack.pid("spark")))
         if process is not None:
             kill(process)
 
@@ -305,11 +298,19 @@ BY_POINT: dict[str, Callable[[Scenario, random.Random], None]] = {
     "P6 shared": lambda scenario, _: scenario.server_dies_between_two_tables(),
     "P7": lambda scenario, dice: scenario.server_dies_under_a_live_query("P7", dice.randrange(2, 12)),
     "P8": lambda scenario, dice: scenario.server_dies_in_a_log_checkpoint(dice.randrange(1, 4)),
-    "P9 OPTIMIZE": lambda scenario, _: scenario.server_dies_while_compacting(),
-    "P9 VACUUM": lambda scenario, dice: scenario.server_dies_while_vacuuming(dice.randrange(1, WATCHED // 2)),
+    "P9 OPTIMIZE": lambda scenario, _: scenario.housekeeping_dies_while_compacting(),
+    "P9 VACUUM": lambda scenario, dice: scenario.housekeeping_dies_while_vacuuming(dice.randrange(1, WATCHED // 2)),
     "P10": lambda scenario, _: scenario.replay_dies_before_its_promotion(),
     "P11": lambda scenario, _: scenario.replay_dies_before_its_record(),
 }
+
+
+def _dies_when(marked: Callable[[], Any], process: psutil.Process) -> None:
+    """Kill a process and its children at a moment when ``marked`` is true."""
+    for frozen in freeze_when(process, marked, within=240):
+        with suppress(psutil.NoSuchProcess):
+            frozen.kill()
+    process.wait(30)
 
 
 def _is_complete(file: Path) -> bool:

@@ -23,6 +23,17 @@ def test_a_write_that_outlives_its_killed_task_is_not_there_twice(scenario):
     scenario.recovers()
 
 
+def test_nothing_is_lost_by_housekeeping_killed_while_it_compacts_or_vacuums(scenario):
+    """P9."""
+    scenario.traffic.burst(200)
+    scenario.recovers()
+    scenario.housekeeping_dies_while_compacting()
+    scenario.traffic.burst(200)
+    scenario.recovers()
+    scenario.housekeeping_dies_while_vacuuming(nth=1)
+    scenario.recovers()
+
+
 def test_a_replay_killed_before_its_promotion_is_promoted_by_a_second_try(scenario):
     """P10."""
     scenario.replay_dies_before_its_promotion()

@@ -31,12 +31,11 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.mark.timeout(1800)
 def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_another(stack: Stack, tmp_path: Path) -> None:
-    """Together, because each start of a server takes its time; the long run takes each by itself, and OPTIMIZE too (P9)."""
+    """Together, because each start of a server takes its time; the long run takes each by itself."""
     with new_scenario(stack, tmp_path / "scenario") as scenario:
         scenario.prepared()
         scenario.server_dies_with_rows_staged(nth=1)  # P2
         scenario.server_dies_in_a_log_checkpoint(nth=1)  # P8
-        scenario.server_dies_while_vacuuming(nth=1)  # P9
         scenario.server_dies_under_a_live_query("P6", nth=2)
         scenario.server_dies_under_a_live_query("P7", nth=2)
         scenario.server_dies_between_two_tables()  # P6 of a shared job

@@ -1,5 +1,9 @@
 """Commits without Spark: each write once, whatever runs again; rows are found by their key; the log says what was written."""
 
+import os
+import time
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -79,15 +83,49 @@ def test_two_rows_of_one_key_are_refused(table, rows):
     assert rows() == [("/", 1, 1)]
 
 
-def test_tidying_changes_no_row_and_leaves_one_file(settings, table, rows):
+def test_compaction_changes_no_row_and_leaves_one_file(settings, table, rows):
     for n in range(5):
         table.append(arrow((f"/{n}", n, 1)), Txn(FIRST.app, n), {"writer": "live", "batch_id": n})
     before = rows()
-    table.tidy(168)
+    table.compact()
     assert rows() == before
+    assert len(table.file_sizes()) == 1
     assert len(DeltaTable(lake.path(settings, TABLE)).file_uris()) == 1
     table.append(arrow(("/5", 5, 1)), Txn(FIRST.app, 5), {})
     assert len(rows()) == 6
+
+
+def test_vacuum_removes_what_no_version_of_the_last_week_has(settings, table, rows):
+    table.append(arrow(("/", 1, 1)), FIRST, {})
+    root = Path(lake.path(settings, TABLE))
+    long_ago = time.time() - 8 * 86400
+    for name, age in (("left-long-ago.parquet", long_ago), ("being-written.parquet", time.time())):
+        (root / name).write_bytes(b"")
+        os.utime(root / name, (age, age))
+    for file in root.glob("part-*"):
+        os.utime(file, (long_ago, long_ago))
+    table.replace(arrow(("/", 2, 1)), "true", Txn(FIRST.app, 1), {})
+    table.vacuum(168)
+    assert not (root / "left-long-ago.parquet").exists()
+    assert (root / "being-written.parquet").exists()
+    assert len(list(root.glob("part-*"))) == 2, "the old file was needed until just now"
+    assert rows() == [("/", 2, 1)]
+
+
+def test_vacuum_without_anything_to_remove_makes_no_commit(table):
+    table.append(arrow(("/", 1, 1)), FIRST, {})
+    before = table.version
+    table.vacuum(168)
+    assert table.version == before
+
+
+def test_vacuum_keeps_the_files_of_a_version_at_which_readers_are_held(settings, table):
+    for n in range(3):
+        table.replace(arrow(("/", n, 1)), "true", Txn(FIRST.app, n), {})
+    # As if a week had passed.
+    table.vacuum(0, keep=2)
+    kept = DeltaTable(lake.path(settings, TABLE), version=2)
+    assert kept.to_pyarrow_table()["views"].to_pylist() == [1]
 
 
 pages = st.sampled_from(["/", "/cart", None])
