@@ -1,5 +1,6 @@
 """Rows of a replay's interval that Kafka has and bronze lacks. They are ingested first, through the normal pipeline."""
 
+import logging
 from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -9,11 +10,15 @@ from kafka import TopicPartition
 from lockstep import ledger
 from lockstep.batch.rollup import roll_up
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition.tables import Tables
+from lockstep.definition.registry import chosen
+from lockstep.definition.tables import Tables, silver_of
 from lockstep.ingest.bronze import ingest
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.kafka_clients import consumer
 from lockstep.ledger.ranges import Range, ends
+from lockstep.quality.gate import GateFailed, run_gates
+from lockstep.quality.readiness import unchecked
+from lockstep.quality.suites import gated
 from lockstep.refine.silver import refine
 from lockstep.replay.parse import readers
 from lockstep.replay.plan import Part, Plan
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.settings import Settings
+
+log = logging.getLogger(__name__)
 
 
 def ranges_missing(settings: "Settings", contract: Contract, start: datetime, end: datetime) -> tuple[Range, ...]:
@@ -60,7 +67,10 @@ def _between(settings: "Settings", topic: str, start: datetime, end: datetime) -
 
 
 def ingest_missing(spark: "SparkSession", settings: "Settings", plan: Plan, run_id: str) -> None:
-    """Ingest, refine and roll up what the plan found in Kafka but not in bronze."""
+    """Ingest, refine and roll up what the plan found in Kafka but not in bronze, as the DAGs would.
+
+    A view that is not chosen, or reads rows that do not pass their gate, is not rolled up.
+    """
     streams = [part.stream for part in plan.parts if part.missing]
     for part in plan.parts:
         while part.missing and not _is_ingested(settings, part):
@@ -69,8 +79,15 @@ def ingest_missing(spark: "SparkSession", settings: "Settings", plan: Plan, run_
     for stream in streams:
         while refine(spark, settings, CONTRACTS[stream], run_id):
             pass
+    tables = {silver_of(CONTRACTS[stream]) for stream in streams} & {*gated(settings)}
+    try:
+        run_gates(spark, settings, unchecked(settings, sorted(tables)), run_id)
+    except GateFailed as shut:
+        log.warning("%s", shut)
+    shut_tables = {*unchecked(settings, sorted(tables))}
     for view in readers(streams):
-        roll_up(spark, settings, view, run_id)
+        if view in chosen(settings.views) and shut_tables.isdisjoint(silver_of(CONTRACTS[s]) for s in view.streams):
+            roll_up(spark, settings, view, run_id)
 
 
 def _is_ingested(settings: "Settings", part: Part) -> bool:

@@ -1,11 +1,16 @@
 """Rows that bronze has lost are read from Kafka again; rows that it has, and what was erased in them, stay as they are."""
 
+import json
+
+import pytest
 from tests.support.digest import digest
 
 from lockstep import ledger
 from lockstep.cli import ledger as commands
 from lockstep.control.database import control
 from lockstep.ledger.heads import head
+from lockstep.quality import suites
+from lockstep.replay import run
 
 LAYERS = ["bronze", "silver", "gold"]
 
@@ -39,6 +44,29 @@ def test_lost_rows_come_back_from_kafka_and_an_erased_subject_does_not(
     with control(settings) as connection:
         assert head(connection, bronze).seq == entry.seq
     assert batch() is None
+
+
+@pytest.mark.parametrize("what", ["a view that is not chosen", "rows that fail their gate"])
+def test_rows_that_a_replay_ingests_are_rolled_up_as_the_dags_would(
+    what, spark, settings, stream, view, shop, batch, asked, tmp_path
+):
+    shop.view("e1", 1)
+    shop.flush()
+    batch()
+    shop.view("e2", 2, page="/unknown")
+    shop.flush()
+    if what == "a view that is not chosen":
+        own = settings.model_copy(update={"views": "page_views_per_minute"})
+    else:
+        own = settings.model_copy(update={"project": tmp_path})
+        suite = suites.suite_file(own, f"silver.{stream.name}")
+        suite.parent.mkdir(parents=True)
+        pages = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "page", "value_set": ["/"]}}
+        suite.write_text(json.dumps({"name": f"silver.{stream.name}", "expectations": [pages]}))
+    replay = run.open_replay(spark, own, asked(layers=LAYERS), "tester", "run", f"missing-{stream.name[-8:]}")
+    run.discard(spark, own, replay.id, "run", "tester")
+    assert ledger.latest(settings, f"silver.{stream.name}").totals["silver"] == 2
+    assert ledger.latest(settings, f"gold.{view.name}").totals["counted"] == 1
 
 
 def _is_old_and_not_erased(row):
