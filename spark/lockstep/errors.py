@@ -30,6 +30,18 @@ class ViewRefused(LockstepError):
         super().__init__(f"The view {view} is refused, and nothing of it was started:\n  " + "\n  ".join(problems))
 
 
+class ColumnsRefused(LockstepError):
+    """A table cannot follow the columns that a contract or a view declares now."""
+
+    def __init__(self, table: str, problems: Iterable[str]) -> None:
+        super().__init__(
+            f"{table} cannot have the columns that are declared now, and nothing was written:\n  "
+            + "\n  ".join(problems)
+            + "\nColumns can be added; what is there stays, with its type. Declare it as it was, and give what is new a name of "
+            "its own: old rows have null there until a replay computes them again."
+        )
+
+
 class LeaseHeld(LockstepError):
     """Another writer holds the table."""
 

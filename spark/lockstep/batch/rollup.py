@@ -58,6 +58,8 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
     with lease(settings, table, run_id):
         newest = ledger.latest(settings, table)
         taken = _take(settings, view, newest)
+        if newest:
+            follow_columns(spark, settings, view, newest)
         if taken is None or not any(size(intake.ranges) for intake in taken):
             return None
         if newest is None or newest.code_version != code_version():
@@ -109,6 +111,7 @@ def rebuild(
         newest = ledger.latest(settings, table)
         if newest is None:
             return None
+        follow_columns(spark, settings, view, newest)
         silver = {stream: covered(spark, settings, stream, newest) for stream in view.streams}
         position = ledger.unchanged_position(newest)
         span = bounded(view, newest, start, end)
@@ -118,6 +121,19 @@ def rebuild(
         record = ledger.record("rollup", newest, run_id, position, mixed=mixed, counts={}, until=until, **written)
         _replace(silver, settings, view, span, record)
         return ledger.latest(settings, table)
+
+
+def follow_columns(spark: "SparkSession", settings: "Settings", view: View, newest: ledger.Entry) -> None:
+    """Add the columns that a newer version of the view has to its gold. The caller holds the table's lease.
+
+    Args:
+        newest: gold's newest entry.
+
+    Raises:
+        ColumnsRefused: the view has other changes of its columns.
+    """
+    if newest.code_version != code_version():
+        lake.create(spark, settings, gold_of(view), view.output_columns, properties=ledger.RETENTION)
 
 
 def covered(spark: "SparkSession", settings: "Settings", stream: str, newest: ledger.Entry) -> "DataFrame":

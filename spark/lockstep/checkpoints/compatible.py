@@ -18,14 +18,13 @@ from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 from lockstep import lake
 from lockstep.checkpoints.errors import ActionRefused, CheckpointIncompatible
 from lockstep.checkpoints.query_shape import compare, read_shape
-from lockstep.definition.columns import ddl
 from lockstep.definition.version import definition_version
 from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.live import generations, query
 from lockstep.live.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from lockstep.definition import View
@@ -91,7 +90,7 @@ def ensure_compatible(spark: "SparkSession", settings: "Settings", members: "Seq
 
 
 def ensure_columns(spark: "SparkSession", settings: "Settings", generation: "Generation", view: "View") -> None:
-    """Refuse a view whose rows its live table cannot take.
+    """Refuse a view whose rows its live table cannot take. Columns that are new are added when its query starts.
 
     Raises:
         CheckpointIncompatible: names the differences, and the generation to start.
@@ -129,13 +128,7 @@ def _shape_differences(spark: "SparkSession", settings: "Settings", members: "Se
 def _column_differences(spark: "SparkSession", settings: "Settings", view: "View", table: str) -> list[str]:
     if not lake.exists(settings, table):
         return []
-    existing = _columns(lake.read(spark, settings, table))
-    wanted = _columns(spark.createDataFrame([], ddl(view.live_columns)))
-    return [] if existing == wanted else [f"its rows have the columns {wanted}, but {table} has {existing}"]
-
-
-def _columns(frame: "DataFrame") -> str:
-    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema.fields)
+    return [f"{table}: {problem}" for problem in lake.differences(spark, settings, table, view.live_columns)]
 
 
 def _run_one_batch(spark: "SparkSession", settings: "Settings", members: "Sequence[Member]", trial: str) -> None:

@@ -2,7 +2,7 @@
 
 from lockstep.lake.log import Commit, commits, exists, parse_commit
 from lockstep.lake.paths import LAYERS, checkpoint, path
-from lockstep.lake.spark_catalog import create, drop, register, registered, tables
+from lockstep.lake.spark_catalog import create, differences, drop, register, registered, tables
 from lockstep.lake.writes import (
     Txn,
     append,
@@ -25,6 +25,7 @@ __all__ = [
     "checkpoint",
     "commits",
     "create",
+    "differences",
     "drop",
     "exists",
     "is_small",

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from pyarrow import fs
 
 from lockstep.definition.columns import Columns, ddl
+from lockstep.errors import ColumnsRefused
 from lockstep.lake.log import exists
 from lockstep.lake.paths import LAYERS, path
+from lockstep.lake.writes import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,13 +31,35 @@ def create(
     partitioned_by: str = "",
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Create the table if it is missing."""
+    """Create the table if it is missing, and add the columns that it lacks: rows that are there have null in them.
+
+    Raises:
+        ColumnsRefused: the table has columns that are not among these, or of other types.
+    """
     layout = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
     pairs = ", ".join(f"'{key}' = '{value}'" for key, value in (properties or {}).items())
     spark.sql(
         f"CREATE TABLE IF NOT EXISTS {table} ({ddl(columns)}) USING delta {layout} LOCATION '{path(settings, table)}'"
         + (f" TBLPROPERTIES ({pairs})" if pairs else "")
     )
+    if problems := differences(spark, settings, table, columns):
+        raise ColumnsRefused(table, problems)
+    there = {field.name for field in read(spark, settings, table).schema}
+    if new := {name: kind for name, kind in columns.items() if name not in there}:
+        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({ddl(new)})")
+        log.info("%s has new columns: %s", table, ddl(new))
+
+
+def differences(spark: "SparkSession", settings: "Settings", table: str, columns: Columns) -> list[str]:
+    """Why a table cannot take rows with these columns: a sentence for each column. One that it lacks can be added."""
+    there = {field.name: field.dataType for field in read(spark, settings, table).schema}
+    wanted = {field.name: field.dataType for field in spark.createDataFrame([], ddl(columns)).schema}
+    gone = [f"the column {name} is not declared any more" for name in there if name not in wanted]
+    return gone + [
+        f"the column {name} is of type {there[name].simpleString()}, and declared as {kind.simpleString()}"
+        for name, kind in wanted.items()
+        if name in there and there[name] != kind
+    ]
 
 
 def tables(settings: "Settings", layers: Iterable[str] = LAYERS) -> list[str]:

@@ -28,7 +28,7 @@ RETENTION = {
     "delta.logRetentionDuration": "interval 400 days",
 }
 # Operations of Delta that change no row.
-HOUSEKEEPING = {"CREATE TABLE", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
+HOUSEKEEPING = {"CREATE TABLE", "ADD COLUMNS", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
 
 
 @dataclass(frozen=True)

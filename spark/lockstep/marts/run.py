@@ -69,9 +69,10 @@ def bring_up(spark: "SparkSession", settings: "Settings", run_id: str) -> list[S
 
 
 def missing(settings: "Settings", tables: "Iterable[str]") -> list[str]:
-    """What the marts do not have yet: the sources of whose new rows they do not know, and the days that wait."""
+    """What the marts do not have yet: the sources of whose rows, or new rows, they do not know, and the days that wait."""
     known = TABLE.newest(settings)
-    new = [f"new rows of {table}" for table in tables if _new(settings, table, known.get("positions", {}))]
+    positions = known.get("positions", {})
+    new = [f"rows of {table}" for table in tables if table not in positions or _new(settings, table, positions)]
     return [*new, *known.get("waiting", ())]
 
 

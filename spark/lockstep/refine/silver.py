@@ -23,6 +23,7 @@ from lockstep.ledger.ranges import Range, ends, size, to_where
 from lockstep.refine.classified import Classified, Rows, classified
 from lockstep.refine.parse import GOOD, parse
 from lockstep.refine.watermarks import with_watermark
+from lockstep.version import code_version
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -43,10 +44,15 @@ QUARANTINE_PROPERTIES = ledger.RETENTION | {
 
 
 def behind(settings: "Settings", contract: "Contract") -> bool:
-    """Whether bronze has more than silver has taken; only the ledgers are read."""
+    """Whether silver lacks rows that bronze has, or columns that the contract has. Only the logs are read."""
     tables = Tables.of(contract)
     source, newest_entry = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
-    return source is not None and (newest_entry is None or ends(newest_entry.ranges) != ends(source.ranges))
+    if source is None:
+        return False
+    if newest_entry is None or ends(newest_entry.ranges) != ends(source.ranges):
+        return True
+    has_new_code = newest_entry.code_version != code_version()
+    return has_new_code and not log_columns(contract).keys() <= set(lake.schema(settings, tables.log).names)
 
 
 def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
@@ -66,10 +72,10 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
         ranges = _pinned(settings, tables, previous.seq + 1 if previous else 1) or ledger.pending(
             settings, source, previous, settings.max_offsets_per_run
         )
+        if previous is None or previous.code_version != code_version():
+            follow_columns(spark, settings, contract, tables)
         if size(ranges) == 0:
             return None
-        if previous is None:
-            _create(spark, settings, contract, tables)
         written = _write(spark, settings, contract, tables, previous, ranges, run_id)
         record_digest(control, settings, tables.log, written.version)
         return written
@@ -84,11 +90,16 @@ def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
     return []
 
 
-def _create(spark: "SparkSession", settings: "Settings", contract: "Contract", tables: Tables) -> None:
-    columns = log_columns(contract)
-    lake.create(spark, settings, tables.log, columns, properties=ledger.RETENTION)
-    if tables.current:
-        lake.create(spark, settings, tables.current, columns, properties=ledger.RETENTION)
+def follow_columns(spark: "SparkSession", settings: "Settings", contract: "Contract", tables: Tables) -> None:
+    """Have silver's tables with all columns of the contract. The caller holds the lease of the log.
+
+    The log comes last: by its columns it is known that all was done.
+
+    Raises:
+        ColumnsRefused: the contract has other changes of its columns.
+    """
+    for table in filter(None, (tables.current, tables.log)):
+        lake.create(spark, settings, table, log_columns(contract), properties=ledger.RETENTION)
 
 
 def _write(
@@ -106,6 +117,8 @@ def _write(
         oldest = _oldest(settings, tables.bronze, ranges) or oldest_of(raw)
         earlier = remembered(lake.read(spark, settings, tables.log), oldest, contract)
     parsed, before = parse(raw, contract), previous.newest if previous else {}
+    if earlier is not None and lake.is_small(size(ranges)):
+        earlier = with_ids_of(earlier, parsed, contract)
     rows = classify(with_watermark(parsed, contract, before), earlier, contract)
     with classified(rows, small=lake.is_small(size(ranges))) as found:
         counts = found.counts()
@@ -160,6 +173,12 @@ def oldest_of(raw: "DataFrame") -> datetime:
 def remembered(log: "DataFrame", oldest: datetime, contract: "Contract") -> "DataFrame":
     """The rows of silver's log of which a row that arrived at ``oldest`` (UTC) or later may be a duplicate."""
     return log.where(F.col("_arrival") >= F.lit(oldest) - _dedup_window(contract))
+
+
+def with_ids_of(earlier: "DataFrame", parsed: "DataFrame", contract: "Contract") -> "DataFrame":
+    """The earlier rows that have the id of one of a few new rows. They need no sorting; a day of a log would."""
+    identity = [*_identity(contract)]
+    return earlier.join(F.broadcast(parsed.where(GOOD).select(*identity).distinct()), identity, "left_semi")
 
 
 def _dedup_window(contract: "Contract") -> "Column":

@@ -8,11 +8,14 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from lockstep.batch import rollup
+from lockstep.contracts import CONTRACTS
 from lockstep.control import intervals
 from lockstep.control.leases import lease
 from lockstep.definition.registry import VIEWS
-from lockstep.definition.tables import gold_of
+from lockstep.definition.tables import Tables, gold_of
 from lockstep.failpoints import failpoint
+from lockstep.refine import silver
 from lockstep.replay import checks, record, shadow
 from lockstep.replay import promote as promotion
 from lockstep.replay import undo as reversal
@@ -25,6 +28,7 @@ from lockstep.replay.record import Replay, find
 from lockstep.replay.request import ReplayRefused, Request
 from lockstep.replay.resolve import resolve
 from lockstep.replay.stages import Approved, Compared, Discarded, Promoted, Shadowed, Stage, Undone
+from lockstep.replay.tables import newest_entry
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -87,12 +91,25 @@ def compute(spark: "SparkSession", settings: "Settings", replay: str, run_id: st
         known = opened.shadowed
         if known and (known.code_version == code_version() or is_partly_promoted(settings, opened)):
             return known
+        _follow_columns(spark, settings, opened.plan, run_id)
         shadowed = shadow.build(spark, settings, opened.plan, replay)
         # The intervals of the views are exact now, and may be wider than those of the plan.
         spans = {gold_of(VIEWS[name]): view.span for name, view in shadowed.gold.items() if view.span}
         intervals.claim(settings, replay, spans)
         record.write(spark, settings, opened, shadowed, run_id)
         return shadowed
+
+
+def _follow_columns(spark: "SparkSession", settings: "Settings", plan: Plan, run_id: str) -> None:
+    """Add columns that contracts and views have got to the tables that the replay compares and writes."""
+    for part in plan.parts:
+        tables = Tables.of(CONTRACTS[part.stream])
+        with lease(settings, tables.log, run_id):
+            silver.follow_columns(spark, settings, CONTRACTS[part.stream], tables)
+    for target in plan.targets:
+        table = gold_of(VIEWS[target.view])
+        with lease(settings, table, run_id):
+            rollup.follow_columns(spark, settings, VIEWS[target.view], newest_entry(settings, table))
 
 
 def compare(spark: "SparkSession", settings: "Settings", replay: str, run_id: str) -> Compared:

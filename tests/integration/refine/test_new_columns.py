@@ -1,0 +1,149 @@
+"""Contracts and views get columns: the tables follow, old rows have null there, and what does not fit is refused."""
+
+import json
+from dataclasses import replace
+from importlib import import_module
+
+import pytest
+from tests.support.records import change_record
+from tests.support.shop import START, Shop
+
+from lockstep.batch import rollup
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.registry import VIEWS
+from lockstep.errors import ColumnsRefused
+from lockstep.ingest import bronze
+from lockstep.lake import writes
+from lockstep.refine import silver
+
+
+@pytest.fixture
+def deploy(monkeypatch):
+    """Run with another version of the code, in which contracts and views may be others."""
+
+    def deployed(version, *changed):
+        for module in (import_module("lockstep.ledger.entries"), silver, rollup):
+            monkeypatch.setattr(module, "code_version", lambda: version)
+        for part in changed:
+            monkeypatch.setitem(CONTRACTS if hasattr(part, "topic") else VIEWS, part.name, part)
+
+    return deployed
+
+
+@pytest.fixture(params=[20_000, 0], ids=["without Spark", "with Spark"])
+def either_way(request, monkeypatch):
+    monkeypatch.setattr(writes, "SMALL_ROWS", request.param)
+
+
+def with_column(contract, name, kind):
+    """The contract with a new column before its last one."""
+    columns = [*contract.columns.items()]
+    return replace(contract, columns=dict([*columns[:-1], (name, kind), columns[-1]]))
+
+
+def refine(spark, settings, stream):
+    bronze.ingest(spark, settings, stream, "run")
+    return silver.refine(spark, settings, stream, "run")
+
+
+def test_a_column_of_an_event_is_added_and_old_rows_have_null(spark, settings, stream, shop, rows, deploy, either_way):
+    shop.view("old", 0)
+    shop.flush()
+    refine(spark, settings, stream)
+    newer = with_column(stream, "campaign", "STRING")
+    deploy("2", newer)
+    shop.view("new", 1, campaign="spring")
+    shop.flush()
+    refine(spark, settings, newer)
+    found = {row["event_id"]: (row["page"], row["campaign"]) for row in rows(f"silver.{stream.name}")}
+    assert found == {"old": ("/", None), "new": ("/", "spring")}
+
+
+def test_a_quiet_stream_gets_its_columns_too(spark, settings, stream, shop, rows, deploy):
+    shop.view("old", 0)
+    shop.flush()
+    refine(spark, settings, stream)
+    newer = with_column(stream, "campaign", "STRING")
+    deploy("2", newer)
+    assert silver.behind(settings, newer)
+    assert refine(spark, settings, newer) is None
+    assert not silver.behind(settings, newer)
+    assert [row["campaign"] for row in rows(f"silver.{stream.name}")] == [None]
+
+
+def test_a_column_of_a_source_table_is_in_its_current_rows_and_its_changes(
+    spark, settings, stream, rows, deploy, either_way
+):
+    columns = {"order_id": "STRING", "kind": "STRING", "ordered_at": "TIMESTAMP"}
+    old = replace(CONTRACTS["orders"], name=stream.name, topic=stream.topic, partitions=3, columns=columns)
+    shop = Shop(settings, old)
+    order = {"order_id": "1", "kind": "sale", "ordered_at": START.isoformat()}
+
+    def send(lsn, **row):
+        value = change_record(old.name, lsn, lsn, None, {**order, **row}).value
+        shop.raw(json.dumps(value).encode(), lsn, key="1")
+        shop.flush()
+
+    deploy("1", old)
+    send(1)
+    send(2, order_id="2")
+    refine(spark, settings, old)
+    newer = with_column(old, "channel", "STRING")
+    deploy("2", newer)
+    send(3, channel="web")
+    refine(spark, settings, newer)
+    assert {r["order_id"]: r["channel"] for r in rows(f"silver.{old.name}")} == {"1": "web", "2": None}
+    assert {r["_lsn"]: r["channel"] for r in rows(f"silver.{old.name}_changes")} == {1: None, 2: None, 3: "web"}
+
+
+def test_another_type_is_refused_with_the_way_out_and_nothing_is_written(spark, settings, stream, shop, rows, deploy):
+    shop.view("old", 0)
+    shop.flush()
+    refine(spark, settings, stream)
+    other = replace(stream, columns={**stream.columns, "page": "BIGINT"})
+    deploy("2", other)
+    shop.view("new", 1)
+    shop.flush()
+    with pytest.raises(ColumnsRefused, match=r"the column page is of type string, and declared as bigint\nColumns can"):
+        refine(spark, settings, other)
+    assert [row["event_id"] for row in rows(f"silver.{stream.name}")] == ["old"]
+    deploy("3", stream)
+    assert refine(spark, settings, stream).counts["silver"] == 1
+
+
+def test_a_column_that_is_declared_no_more_is_refused(spark, settings, stream, shop, deploy):
+    shop.view("old", 0)
+    shop.flush()
+    refine(spark, settings, stream)
+    less = replace(stream, columns={name: kind for name, kind in stream.columns.items() if name != "page"})
+    deploy("2", less)
+    shop.view("new", 1)
+    shop.flush()
+    with pytest.raises(ColumnsRefused, match="the column page is not declared any more"):
+        refine(spark, settings, less)
+
+
+def test_a_column_of_a_view_is_added_and_a_rebuild_fills_it_in_old_rows(
+    spark, settings, stream, view, shop, rows, deploy, either_way
+):
+    shop.view("old", 0)
+    shop.flush()
+    refine(spark, settings, stream)
+    rollup.roll_up(spark, settings, view, "run")
+
+    def transform(page_views):
+        return view.transform(page_views).selectExpr("views * 2 AS twice", "*")
+
+    newer = replace(view, columns={"twice": "BIGINT", **view.columns}, transform=transform)
+    deploy("2", newer)
+    shop.view("new", 70)
+    shop.flush()
+    refine(spark, settings, stream)
+    rollup.roll_up(spark, settings, newer, "run")
+    assert twice(rows, view) == [(1, None), (1, 2)]
+    rollup.rebuild(spark, settings, newer, START, START.replace(hour=11), "again")
+    assert twice(rows, view) == [(1, 2), (1, 2)]
+
+
+def twice(rows, view):
+    return [(r["views"], r["twice"]) for r in sorted(rows(f"gold.{view.name}"), key=lambda r: r["window_start"])]
