@@ -102,7 +102,7 @@ class Demo:
         status = gather(settings, {name: service.state for name, service in self.stack.health().items()})
         raise_on_failure(airflow, status, settings.home / "airflow" / "logs")
         inputs = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
-        if not self._marts_requested and not facts.missing([*inputs, facts.sold(status)]):
+        if not self._marts_requested and not facts.missing([inputs[0], facts.sold(status)]):
             # The days are complete now, so each is built once.
             airflow.unpause(MARTS)
             airflow.trigger(MARTS)
