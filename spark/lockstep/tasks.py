@@ -7,11 +7,13 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
 from lockstep import settings as configuration
 from lockstep.batch import rollup
+from lockstep.batch.prepare import prepare
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.control.intervals import backfilling, of_gold
@@ -65,7 +67,12 @@ def roll_up(run_id: str) -> dict[str, int]:
     """Bring the views' gold up to silver; new rows by view. A view waits while a gate of its silver tables is shut."""
     settings = configuration.load()
     views = readiness.ready(settings, chosen(settings.views))
-    return _rows(for_each("roll_up", rollup.roll_up, views, run_id))
+    prepared = prepare(settings, views, partial(connect, settings, "roll_up"))
+
+    def roll_up(spark: "SparkSession", settings: "Settings", view: "View", run_id: str) -> "Entry | None":
+        return rollup.roll_up(spark, settings, view, run_id, prepared.get(view.name))
+
+    return _rows(for_each("roll_up", roll_up, views, run_id))
 
 
 def _rows(entries: "Mapping[str, Entry]") -> dict[str, int]:

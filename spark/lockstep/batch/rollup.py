@@ -5,25 +5,25 @@ rows are final before ``until``: the watermark that every partition has passed, 
 others.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
-
-from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
 from lockstep.batch import going_on, late
 from lockstep.batch.compute import result
+from lockstep.batch.new_events import new_events
+from lockstep.batch.plan import Plan
+from lockstep.batch.prepare import NewRows, Prepared, prepare_view, wanted
+from lockstep.batch.summary import Summary, summary
 from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
 from lockstep.definition import View
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.trial import ensure
 from lockstep.definition.version import definition_version
-from lockstep.definition.view import BEGINNING, Interval, literal
-from lockstep.ledger.event_time import watermark
-from lockstep.ledger.ranges import Range, size, to_where, where_below
+from lockstep.definition.view import BEGINNING, Interval
+from lockstep.ledger.ranges import to_where, where_below
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -32,20 +32,14 @@ if TYPE_CHECKING:
     from lockstep.definition import Keyed
     from lockstep.settings import Settings
 
-_NO_LIMIT = 1 << 62
 
-
-@dataclass(frozen=True)
-class Intake:
-    """What a run takes from one stream: silver's newest entry, and the ranges that gold has not taken yet."""
-
-    stream: str
-    source: ledger.Entry
-    ranges: tuple[Range, ...]
-
-
-def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str) -> ledger.Entry | None:
+def roll_up(
+    spark: "SparkSession", settings: "Settings", view: View, run_id: str, prepared: Prepared | None = None
+) -> ledger.Entry | None:
     """Recompute the rows of gold that silver's new rows change.
+
+    Args:
+        prepared: what :func:`~lockstep.batch.prepare.prepare` found for the view. If gold has changed since, it is found again.
 
     Returns:
         The new entry, whose counts add up to the silver rows taken (``silver = counted + ignored + side_output``), or None when
@@ -57,10 +51,11 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
     table = gold_of(view)
     with lease(settings, table, run_id):
         newest = ledger.latest(settings, table)
-        taken = _take(settings, view, newest)
         if newest:
             follow_columns(spark, settings, view, newest)
-        if taken is None or not any(size(intake.ranges) for intake in taken):
+        if prepared is None or prepared.plan.newest != newest:
+            prepared = prepare_view(view, newest, NewRows(settings))
+        if prepared is None:
             return None
         if newest is None or newest.code_version != code_version():
             ensure(spark, view)
@@ -68,27 +63,32 @@ def roll_up(spark: "SparkSession", settings: "Settings", view: View, run_id: str
                 late.define(spark, view)
         if newest is None:
             lake.create(spark, settings, table, view.output_columns, properties=ledger.RETENTION)
-        silver = {t.stream: lake.read(spark, settings, t.source.table, t.source.version) for t in taken}
-        new = summary(view, {t.stream: silver[t.stream].where(_new(t)) for t in taken}, newest)
-        until = _until(view, taken, newest)
-        span = _touched(view, new, newest, until)
+        plan, silver = prepared.plan, prepared.plan.silver(spark, settings)
+        new = prepared.summary or summary(view, _new(plan, silver), plan.low)
+        span = _touched(view, new, plan)
         record = ledger.record(
             "rollup",
             newest,
             run_id,
-            [r for intake in taken for r in intake.ranges],
+            [r for intake in plan.intakes for r in intake.ranges],
             mixed=newest is not None and not ledger.untouched(settings, newest),
-            counts=new["counts"],
-            sources={t.source.table: t.source.version for t in taken},
-            until=until.isoformat(),
+            counts=new.counts,
+            sources={intake.source.table: intake.source.version for intake in plan.intakes},
+            until=plan.until.isoformat(),
             **written_as(view, span),
         )
         if view.keeps_until:
-            ranges = {t.stream: t.ranges for t in taken}
-            going_on.roll_up(settings, cast("Keyed", view), newest, ranges, silver, until, record)
+            keyed, events = cast("Keyed", view), prepared.events
+            going_on.roll_up(
+                settings,
+                keyed,
+                plan,
+                silver,
+                lambda: events if events is not None else new_events([wanted(keyed, plan)], silver).toArrow(),
+                record,
+            )
         else:
-            few = lake.is_small(sum(size(intake.ranges) for intake in taken))
-            _replace(silver, settings, view, span, record, few)
+            _replace(silver, settings, view, span, record, few=lake.is_small(plan.size))
         return ledger.latest(settings, table)
 
 
@@ -147,79 +147,23 @@ def bounded(view: View, newest: ledger.Entry, start: datetime, end: datetime) ->
     return view.bounded(start.astimezone(UTC), end.astimezone(UTC), newest.until or BEGINNING)
 
 
-def _take(settings: "Settings", view: View, newest: ledger.Entry | None) -> list[Intake] | None:
-    taken = []
-    for stream in view.streams:
-        source = ledger.latest(settings, Tables.of(CONTRACTS[stream]).log)
-        if source is None:
-            return None
-        taken.append(Intake(stream, source, tuple(ledger.pending(settings, source, newest, _NO_LIMIT))))
-    return taken
+def _new(plan: Plan, silver: "Mapping[str, DataFrame]") -> "dict[str, DataFrame]":
+    return {stream: silver[stream].where(to_where(of, "_partition", "_offset")) for stream, of in plan.ranges.items()}
 
 
-def _new(taken: Intake) -> str:
-    return to_where(taken.ranges, "_partition", "_offset")
-
-
-def _until(view: View, taken: list[Intake], newest: ledger.Entry | None) -> datetime:
-    """The instant before which the view is final at the new position. It never moves back."""
-    before = (newest and newest.until) or BEGINNING
-    events = [intake for intake in taken if CONTRACTS[intake.stream].kind == "events"]
-    passed = [
-        watermark(CONTRACTS[intake.stream], intake.source.newest, (r.partition for r in intake.ranges))
-        for intake in events
-    ]
-    times = [time for time in passed if time is not None]
-    return max(before, min(times) - view.limit) if times and len(times) == len(passed) else before
-
-
-def _touched(view: View, new: dict[str, Any], newest: ledger.Entry | None, until: datetime) -> Interval | None:
+def _touched(view: View, new: Summary, plan: Plan) -> Interval | None:
     if not view.keeps_until:
-        return view.touched_by(new["first"], new["last"]) if new["first"] else None
-    low = (newest and newest.until) or BEGINNING
-    return (low, until) if low < until or view.upserts else None
-
-
-def summary(view: View, rows: "dict[str, DataFrame]", newest: ledger.Entry | None = None) -> dict[str, Any]:
-    """How many of the new rows count, and the first and last instant of those that do.
-
-    Args:
-        newest: gold's newest entry. A machine cannot take an event from before its ``until`` any more. There is one only if its
-            partition was added later, with records older than those of the others.
-    """
-    late = "side_output" if view.policy == "side_output" else "ignored"
-    final = newest.until if newest and newest.until and view.keeps_until else BEGINNING
-    by_stream = []
-    for stream, time in view.times.items():
-        counted = F.expr(f"{view.counts(time)} AND {time} >= {literal(final)}" if time else "true")
-        instant = F.when(counted, F.expr(time or "_arrival"))
-        by_stream.append(
-            rows[stream].agg(
-                F.count_if(counted).alias("counted"),
-                F.count_if(~counted).alias("late"),
-                F.min(instant).alias("first"),
-                F.max(instant).alias("last"),
-            )
-        )
-    found = reduce(lambda left, right: left.unionAll(right), by_stream).collect()
-    counts = {"counted": 0, "ignored": 0, "side_output": 0}
-    counts |= {"counted": sum(row["counted"] for row in found), late: sum(row["late"] for row in found)}
-    return {
-        "counts": counts,
-        "first": min((row["first"] for row in found if row["first"]), default=None),
-        "last": max((row["last"] for row in found if row["last"]), default=None),
-    }
+        return view.touched_by(new.first, new.last) if new.first and new.last else None
+    return (plan.low, plan.until) if plan.low < plan.until or view.upserts else None
 
 
 def written_as(view: View, span: Interval | None) -> dict[str, Any]:
     """What a commit records about the rows that it writes: the version of their definition, and their interval."""
-    # Spark returns naive times in UTC.
-    aware = [(m if m.tzinfo else m.replace(tzinfo=UTC)).isoformat() for m in span] if span else None
-    return {"definition": definition_version(view), "span": aware}
+    return {"definition": definition_version(view), "span": [at.isoformat() for at in span] if span else None}
 
 
 def _replace(
-    silver: "dict[str, DataFrame]",
+    silver: "Mapping[str, DataFrame]",
     settings: "Settings",
     view: View,
     span: Interval | None,

@@ -140,9 +140,9 @@ class Keyed(Definition):
         return self.state_partitions == 1 and not stops
 
     @property
-    def arrival(self) -> str:
+    def arrived_by(self) -> tuple[str, ...]:
         # Behind its partition's watermark the rows of a machine are final.
-        return "greatest(_arrival, _watermark)"
+        return ("_arrival", "_watermark")
 
     @property
     def comparison_window(self) -> tuple[str, timedelta]:

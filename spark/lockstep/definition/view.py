@@ -150,9 +150,15 @@ class Definition(ABC):
         return replace(self, policy="correct", correct_within=timedelta(days=36_500))
 
     @property
+    def arrived_by(self) -> tuple[str, ...]:
+        """The columns of which the latest is when a row arrived: its Kafka timestamp."""
+        return ("_arrival",)
+
+    @property
     def arrival(self) -> str:
-        """When a row arrived (SQL): its Kafka timestamp."""
-        return "_arrival"
+        """When a row arrived (SQL)."""
+        columns = self.arrived_by
+        return columns[0] if len(columns) == 1 else f"greatest({', '.join(columns)})"
 
     def counts(self, time: str) -> str:
         """The predicate (SQL) for a row that counts, by its event time (column ``time``) and its arrival. Both layers use it."""

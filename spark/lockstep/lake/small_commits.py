@@ -116,14 +116,27 @@ class SmallCommits:
         return newest is not None and newest >= txn.version
 
 
-def collect(settings: "Settings", table: str, where: str) -> pa.Table:
-    """The rows of a table that match ``where`` (SQL that DataFusion knows), read without Spark. They must fit into memory."""
-    opened = DeltaTable(path(settings, table))
-    # The table's name and the predicate are the platform's own; no value of a user is in them.
-    query = f"SELECT * FROM slice WHERE {where}"  # noqa: S608
+def collect(
+    settings: "Settings", table: str, where: str, columns: Sequence[str] = (), version: int | None = None
+) -> pa.Table:
+    """The rows of a table that match ``where`` (SQL that DataFusion knows), read without Spark. They must fit into memory.
+
+    Args:
+        columns: those that are read; none: all.
+        version: of the table; None: the newest.
+    """
+    opened = DeltaTable(path(settings, table), version=version)
+    schema = pa.schema(opened.schema().to_arrow())
+    columns = columns or schema.names
+    # The names and the predicate are the platform's own; no value of a user is in them.
+    query = f"SELECT {', '.join(map(_quoted, columns))} FROM slice WHERE {where}"  # noqa: S608
     found = pa.table(QueryBuilder().register("slice", opened).execute(query).read_all())
     # DataFusion has types of its own for text, which pandas does not know.
-    return found.cast(pa.schema(opened.schema().to_arrow()))
+    return found.cast(pa.schema([schema.field(name) for name in columns]))
+
+
+def _quoted(column: str) -> str:
+    return f'"{column}"'
 
 
 def same(key: str) -> str:

@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
-from lockstep.batch.going_on import Silver, kept, machines_at, process_new
+from lockstep.batch.going_on import kept, machines_at, process_new
+from lockstep.batch.new_events import Silver, Wanted, new_events
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.machine import as_table
 from lockstep.definition.tables import gold_of
@@ -44,7 +45,8 @@ def attribute_to_position(
 
     def rows(position: Position, silver: Silver, until: datetime) -> dict[str, str]:
         new = {s: _since(entry, CONTRACTS[s].topic, position) for s in view.streams}
-        changed, _ = process_new(view, machines, new, silver, entry.until or BEGINNING, until)
+        events = new_events([Wanted(view, new, entry.until or BEGINNING, until)], silver).toArrow()
+        changed, _ = process_new(view, machines, events, until)
         table = as_table(changed, to_arrow_schema(columns))
         return before | comparison.as_json(keys, comparison.spark.createDataFrame(table, columns))
 

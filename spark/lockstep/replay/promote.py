@@ -3,12 +3,12 @@
 The leases of all tables are held from the first commit to the last.
 """
 
-from datetime import UTC
 from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
 from lockstep.batch.compute import result
-from lockstep.batch.rollup import bounded, covered, summary
+from lockstep.batch.rollup import bounded, covered
+from lockstep.batch.summary import summary
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
@@ -113,8 +113,4 @@ def _caught_up(
 def _touched(view: View, rows: "dict[str, DataFrame]") -> Interval | None:
     """The times of the view's rows that these rows of silver count in."""
     times = summary(view, rows)
-    if times["first"] is None:
-        return None
-    low, high = view.touched_by(times["first"], times["last"])
-    # Spark hands out times without a zone, which are UTC.
-    return low.replace(tzinfo=UTC), high.replace(tzinfo=UTC)
+    return view.touched_by(times.first, times.last) if times.first and times.last else None

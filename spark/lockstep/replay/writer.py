@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake, ledger
-from lockstep.batch.rollup import summary, written_as
+from lockstep.batch.rollup import written_as
+from lockstep.batch.summary import summary
 from lockstep.contracts import CONTRACTS
 from lockstep.control.database import control
 from lockstep.control.leases import lease
@@ -151,7 +152,7 @@ class Writer:
                 new[stream] = self.read(table, commit.version).where(where)
             else:
                 old[stream] = new[stream] = self.read(table).where("false")
-        before, after = summary(view, old)["counts"], summary(view, new)["counts"]
+        before, after = summary(view, old).counts, summary(view, new).counts
         return {name: after[name] - before[name] for name in after}
 
     def _silver_changes(self, view: View) -> bool:

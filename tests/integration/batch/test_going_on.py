@@ -3,6 +3,7 @@
 import json
 import sys
 import uuid
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
@@ -10,10 +11,12 @@ from itertools import islice
 import pytest
 from confluent_kafka import Producer
 from pyspark import cloudpickle
+from pyspark.errors import PySparkException
 from tests.support.records import at, change_record
 
 from lockstep import ledger
 from lockstep.batch import going_on
+from lockstep.batch.prepare import prepare
 from lockstep.batch.rollup import roll_up
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Input, Keyed
@@ -105,6 +108,32 @@ def test_a_roll_up_reads_no_history(settings, view, numbers, no_history):
     assert numbers(view, "a", "b") == {"a": 1, "b": 2}
     assert numbers(view, "c") == {"a": 1, "b": 2, "c": 3}
     assert numbers(view, "d")["d"] == 4
+
+
+def test_a_view_that_fails_stops_no_view_whose_events_are_found_with_its_own(spark, settings, stream, shop, view):
+    refusing = replace(view, name=f"refusing_{view.name}", inputs=(Input(stream.name, "raise_error('refused')"),))
+    shop.view("a", 60)
+    shop.heartbeat(90)
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    refine(spark, settings, stream, "run")
+    prepared = prepare(settings, [view, refusing], lambda: nullcontext(spark))
+    assert roll_up(spark, settings, view, "run", prepared[view.name]).counts["counted"] == 1
+    with pytest.raises(PySparkException, match="refused"):
+        roll_up(spark, settings, refusing, "run", prepared[refusing.name])
+
+
+def test_what_was_prepared_is_not_used_once_gold_has_gone_on(spark, settings, stream, shop, view, numbers):
+    numbers(view, "a")
+    shop.view("b", 120)
+    shop.heartbeat(150)
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    refine(spark, settings, stream, "run")
+    prepared = prepare(settings, [view], lambda: nullcontext(spark))[view.name]
+    roll_up(spark, settings, view, "another run")
+    assert roll_up(spark, settings, view, "run", prepared) is None
+    assert {row["event_id"]: row["number"] for row in spark.table(gold_of(view)).collect()} == {"a": 1, "b": 2}
 
 
 def test_machines_of_the_last_roll_ups_are_kept(settings, view, numbers):

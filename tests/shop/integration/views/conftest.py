@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.shop.oracles.record import Record
 from tests.support.scenario import Sent, changes, events, send
 
 from lockstep import service
+from lockstep.batch.prepare import Prepared, prepare
 from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
@@ -137,7 +139,8 @@ def scenario_records(contracts: dict[str, Contract], seed: int, minutes: float) 
 def rolled_up(settings: Settings, contracts: Iterable[Contract], views: Iterable[View]) -> None:
     """Bring bronze, silver and gold up to the log: each view is rolled up after the first of the runs, and after the last.
 
-    The first time Spark writes gold, as it does large results, and the last time Arrow rows are written without it.
+    The first time Spark writes gold, as it does large results. The last time Arrow rows are written without it, and one job finds
+    the events of all keyed views.
     """
     contracts, views = list(contracts), list(views)
 
@@ -148,14 +151,19 @@ def rolled_up(settings: Settings, contracts: Iterable[Contract], views: Iterable
 
     def counted(view: View) -> None:
         with connect(settings, "scenario") as spark:
-            roll_up(spark, settings, view, "scenario")
+            roll_up(spark, settings, view, "scenario", prepared.get(view.name))
 
+    prepared: dict[str, Prepared] = {}
     side_by_side(refined, contracts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writes, "SMALL_ROWS", 0)
         side_by_side(counted, views)
     while any(side_by_side(refined, contracts)):
         continue
+    prepared |= prepare(settings, views, partial(connect, settings, "scenario"))
+    found = {name for name, one in prepared.items() if one.events is not None}
+    keyed = {view.name for view in views if view.keeps_until}
+    assert found == (keyed if len(keyed) > 1 else set()), "the events of keyed views are found together"
     side_by_side(counted, views)
 
 
