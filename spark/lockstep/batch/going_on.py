@@ -20,6 +20,7 @@ from lockstep.definition.keyed import final
 from lockstep.definition.machine import as_table
 from lockstep.definition.tables import gold_of
 from lockstep.definition.version import definition_version
+from lockstep.failpoints import failpoint
 from lockstep.ledger.ranges import where_below
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def roll_up(
     saved = _saved(settings, view, plan.newest) if plan.size <= MOST_ROWS else None
     if saved is None and (view.upserts or not lake.is_small(plan.size)):
         record["machines"] = files.save(_from_history(view, silver, until))
+        failpoint("machines-saved")
         lake.replace(result(view, silver, low, until), settings, table, view.interval(low, until), txn, record)
         _tidy(settings, files, table)
         return
@@ -64,6 +66,7 @@ def roll_up(
         saved = _from_history(view, before, low)
     out, after = process_new(view, saved if saved is not None else SCHEMA.empty_table(), new_events(), until)
     record["machines"] = files.save(after)
+    failpoint("machines-saved")
     rows = as_table(out, SmallCommits(settings, table).schema)
     if not out:
         lake.append_record(settings, table, txn, record)

@@ -88,7 +88,7 @@ def main() -> None:
     os.environ["LOCKSTEP_VIEWS"] = "all"
     settings = configuration.load()
     if given.table:
-        flow.drain(settings, flow.table_named(given.stream), None, "task")
+        flow.drain(settings, flow.table_named(given.stream), (), "task")
         return
     stream, view = flow.stream_named(given.stream)
     CONTRACTS[stream.name] = stream
@@ -109,7 +109,7 @@ def main() -> None:
     elif given.live:
         service_main()
     else:
-        flow.drain(settings, stream, view, "task")
+        flow.drain(settings, stream, tuple(VIEWS.values()), "task")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import random
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from tests.support import retail_oracle
 from tests.support.shop import START, Shop
 
 from lockstep import lake
+from lockstep.batch.prepare import prepare
 from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
@@ -72,20 +73,20 @@ def table_named(name: str) -> Contract:
     return replace(CONTRACTS["users"], name=name, topic=name)
 
 
-def drain(settings: Settings, stream: Contract, view: View | None, run_id: str) -> None:
-    """Ingest, refine and, where there is a view, roll up, until nothing is behind."""
+def drain(settings: Settings, stream: Contract, views: Sequence[View], run_id: str) -> None:
+    """Ingest, refine and roll up, until nothing is behind."""
     with connect(settings, "crash") as spark:
         while True:
             entries = [ingest(spark, settings, stream, run_id), refine(spark, settings, stream, run_id)]
-            if view:
-                entries.append(roll_up(spark, settings, view, run_id))
+            prepared = prepare(settings, views, lambda: nullcontext(spark))
+            entries += [roll_up(spark, settings, view, run_id, prepared.get(view.name)) for view in views]
             if not any(entries):
                 return
 
 
-def recover(settings: Settings, stream: Contract, view: View) -> None:
+def recover(settings: Settings, stream: Contract, *views: View) -> None:
     """What the scheduler does after a crash, and nothing more: it runs the tasks again, at most three times."""
-    Retrying(stop=stop_after_attempt(4), wait=wait_fixed(1), reraise=True)(drain, settings, stream, view, "retry")
+    Retrying(stop=stop_after_attempt(4), wait=wait_fixed(1), reraise=True)(drain, settings, stream, views, "retry")
 
 
 def replay(settings: Settings, view: View, name: str) -> None:
@@ -166,8 +167,14 @@ def _base64(value: bytes | None) -> str | None:
     return None if value is None else base64.b64encode(value).decode()
 
 
-def violations(settings: Settings, stream: Contract, view: View, sent: list[dict[str, Any]]) -> list[str]:
-    """Every invariant of ``docs/operations/failpoints.md`` that does not hold, in a sentence; none when all do."""
+def violations(
+    settings: Settings, stream: Contract, view: View, sent: list[dict[str, Any]], numbering: Sequence[Keyed] = ()
+) -> list[str]:
+    """Every invariant of ``docs/operations/failpoints.md`` that does not hold, in a sentence; none when all do.
+
+    Args:
+        numbering: views like those of :func:`shared_views`, all rows of which are final.
+    """
     sent = sorted(sent, key=lambda r: (r["partition"], r["offset"]))
     views, outcomes = retail_oracle.count_page_views(sent)
     bronze = _places(settings, f"bronze.{stream.name}", "")
@@ -191,6 +198,14 @@ def violations(settings: Settings, stream: Contract, view: View, sent: list[dict
         "I5: in silver with other values than were sent": _misread(settings, stream, sent),
         "I6: gold, and what the oracle says": _unequal(windows(settings, f"gold.{view.name}"), rows_of(views)),
     }
+    if numbering:
+        expected_numbers = retail_oracle.numbered_page_views(sent)
+        broken |= {
+            f"I6: gold of {one.name}, and what the oracle says": _unequal(
+                numbers(settings, f"gold.{one.name}"), expected_numbers
+            )
+            for one in numbering
+        }
     return [f"{invariant}: {str(rows)[:300]}" for invariant, rows in broken.items() if rows]
 
 
@@ -260,10 +275,11 @@ def _sums(settings: Settings, table: str) -> dict[str, int]:
     return {outcome: newest["before"].get(outcome, 0) + newest["counts"][outcome] for outcome in OUTCOMES}
 
 
-def digest(settings: Settings, stream: Contract, view: View) -> str:
+def digest(settings: Settings, stream: Contract, *views: View) -> str:
     """One value for the content of all the stream's tables, whatever the order and the files of the rows."""
     total = hashlib.sha256()
-    for table in (f"bronze.{stream.name}", f"silver.{stream.name}", f"quarantine.{stream.name}", f"gold.{view.name}"):
+    of_stream = [f"{layer}.{stream.name}" for layer in ("bronze", "silver", "quarantine")]
+    for table in (*of_stream, *(f"gold.{view.name}" for view in views)):
         place = lake.path(settings, table)
         names = sorted(field.name for field in DeltaTable(place).schema().fields)
         total.update("\n".join(sorted(str(row) for row in _rows(settings, table, *names))).encode())

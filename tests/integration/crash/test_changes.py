@@ -37,6 +37,6 @@ def test_what_came_before_the_retry_is_in_the_current_rows_too(settings, users, 
     assert ledger.latest(settings, Tables.of(users).log) is None, "killed before the log of the changes"
     change(shop, "u2", 40, lsn=2)
     change(shop, "u1", 31, lsn=3)
-    drain(settings, users, None, "retry")
+    drain(settings, users, (), "retry")
     assert {row["user_id"]: row["age"] for row in rows(f"silver.{users.name}")} == {"u1": 31, "u2": 40}
     assert sorted(row["_lsn"] for row in rows(f"silver.{users.name}_changes")) == [1, 2, 3]

@@ -13,7 +13,7 @@ CHANGES = {
 
 def test_one_wrong_row_is_seen_in_each_layer(spark, settings, stream, view, traffic):
     traffic.burst(20)
-    drain(settings, stream, view, "run")
+    drain(settings, stream, [view], "run")
     assert violations(settings, stream, view, traffic.sent) == []
     tables = {"gold": f"gold.{view.name}"} | {layer: f"{layer}.{stream.name}" for layer in ("bronze", "silver")}
     for invariant, statement in CHANGES.items():

@@ -7,6 +7,7 @@ FAILPOINTS = {
     "bronze was committed and the task not acknowledged (P3)": "bronze-committed",
     "quarantine was committed and silver not (P4)": "quarantine-committed",
     "silver was committed and gold not (P5)": "silver-committed",
+    "a view's machines were saved and its gold not committed (P5)": "machines-saved",
 }
 
 
