@@ -11,7 +11,6 @@ from rich.table import Table
 
 from lockstep import lake, ledger
 from lockstep import settings as configuration
-from lockstep.catalog import connect
 from lockstep.cli.status import lag
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.control.database import control
@@ -96,8 +95,7 @@ def accept(
     if not by.strip() or not reason.strip():
         raise LockstepError("A gap is signed with a name and a reason: neither --by nor --reason may be empty.")
     (contract,) = _chosen([stream])
-    with connect(settings, "ledger") as spark:
-        entry = accept_gap(spark, settings, contract, by, reason)
+    entry = accept_gap(settings, contract, by, reason)
     if entry is None:
         typer.echo(f"{stream}: nothing is missing, so nothing was signed.")
     else:
