@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -18,12 +19,24 @@ from lockstep.control.database import control
 from lockstep.definition.tables import bronze_of
 from lockstep.errors import LedgerBroken, LockstepError
 from lockstep.ingest.bronze import accept_gap
+from lockstep.ingest.repair import repair
+from lockstep.ingest.truncation import Accepted, accept_recreation, accept_truncation
 from lockstep.ledger import integrity
 from lockstep.ledger.heads import head
+from lockstep.ledger.ranges import Range, size
 from lockstep.settings import Settings
 
 app = typer.Typer(help="The ledger of offsets, read from the Delta commits.", no_args_is_help=True)
 app.command()(lag)
+# By the kind of a signature, the offsets that it is for.
+_SIGNED: Mapping[str, Callable[[ledger.Entry], str]] = {
+    ledger.SignedFor.GAP: lambda entry: f"{_offsets(entry.ranges)}, gone before they were read,",
+    ledger.SignedFor.TRUNCATION: lambda entry: f"{_offsets(entry.truncated)}, which the log has lost and bronze has,",
+    ledger.SignedFor.RECREATION: lambda entry: f"{_offsets(entry.truncated)}, of a topic that was deleted,",
+    ledger.SignedFor.REPAIR: lambda entry: f"{_offsets(entry.ranges) or 'no offsets'}, read again,",
+}
+By = Annotated[str, typer.Option(help="Who signs.")]
+Reason = Annotated[str, typer.Option(help="Why the loss is accepted.")]
 Streams = Annotated[list[str] | None, typer.Argument(help="Names of streams; all when none is named.")]
 
 
@@ -79,8 +92,8 @@ def gaps(streams: Streams = None) -> None:
     for contract in _chosen(streams):
         for e in ledger.entries(settings, bronze_of(contract)):
             if e.signed:
-                lost = ", ".join(f"{r.topic}-{r.partition} [{r.start}, {r.end})" for r in e.ranges if r.size)
-                typer.echo(f"signed    {lost} by {e.signed['by']} on {_time(e.committed_at)}: {e.signed['reason']}")
+                signature = f"by {e.signed['by']} on {_time(e.committed_at)}: {e.signed['reason']}"
+                typer.echo(f"signed    {_SIGNED[e.signed.get('kind', ledger.SignedFor.GAP)](e)} {signature}")
         for problem in problems(settings, contract)[1]:
             typer.echo(f"unsigned  {problem}")
 
@@ -88,29 +101,88 @@ def gaps(streams: Streams = None) -> None:
 @app.command("accept-gap")
 def accept(
     stream: Annotated[str, typer.Argument(help="The stream whose topic has lost its beginning.")],
-    by: Annotated[str, typer.Option(help="Who signs.")],
-    reason: Annotated[str, typer.Option(help="Why the loss is accepted.")],
+    by: By,
+    reason: Reason,
 ) -> None:
     """Accept that retention has deleted offsets before they were read: the only way past them."""
-    settings = configuration.load()
-    if not by.strip() or not reason.strip():
-        raise LockstepError("A gap is signed with a name and a reason: neither --by nor --reason may be empty.")
-    (contract,) = _chosen([stream])
-    with connect(settings, "ledger") as spark:
-        entry = accept_gap(spark, settings, contract, by, reason)
+    settings, contract = configuration.load(), _signed_for(stream, by, reason)
+    entry = accept_gap(settings, contract, by, reason)
     if entry is None:
         typer.echo(f"{stream}: nothing is missing, so nothing was signed.")
     else:
-        typer.echo(f"{stream}: {sum(r.size for r in entry.ranges):,} offsets signed for, in entry {entry.seq}.")
+        typer.echo(f"{stream}: {size(entry.ranges):,} offsets signed for, in entry {entry.seq}.")
+
+
+@app.command("accept-truncation")
+def truncation(
+    stream: Annotated[str, typer.Argument(help="The stream whose topic has lost its end.")],
+    by: By,
+    reason: Reason,
+) -> None:
+    """Accept that the broker lost records that were read: their rows stay.
+
+    What the log has at their offsets now is produced again at its end, so that both layers read it. The position never goes back.
+    """
+    settings, contract = configuration.load(), _signed_for(stream, by, reason)
+    _report(contract, accept_truncation(settings, contract, by, reason))
+
+
+@app.command("accept-recreation")
+def recreation(
+    stream: Annotated[str, typer.Argument(help="The stream whose topic was deleted and created again.")],
+    by: By,
+    reason: Reason,
+) -> None:
+    """Accept that a topic was deleted and created again, and go on with the new one: rows that were read stay.
+
+    The new topic is filled with markers up to the offsets that were read, and the records that it has there are produced again.
+    """
+    settings, contract = configuration.load(), _signed_for(stream, by, reason)
+    _report(contract, accept_recreation(settings, contract, by, reason))
+
+
+def _report(contract: Contract, accepted: Accepted | None) -> None:
+    if accepted is None:
+        typer.echo(f"{contract.name}: the topic has all that was read, so nothing was signed.")
+        return
+    typer.echo(
+        f"{contract.name}: signed for {_offsets(accepted.entry.truncated)}, in entry {accepted.entry.seq}. "
+        f"{accepted.produced_again:,} records that were there in their place were produced again."
+    )
+
+
+@app.command("repair")
+def repair_torn(
+    stream: Annotated[str, typer.Argument(help="The stream whose bronze table has lost its newest commits.")],
+    by: By,
+    reason: Reason,
+) -> None:
+    """Take the newest commits of bronze again from Kafka, after a power cut has torn them.
+
+    Run it while nothing runs but PostgreSQL, Kafka and a Spark server that was started after the power cut.
+    """
+    settings, contract = configuration.load(), _signed_for(stream, by, reason)
+    with connect(settings, "ledger") as spark:
+        repaired = repair(spark, settings, contract, by, reason)
+    if repaired is None:
+        typer.echo(f"{stream}: no commit is torn or missing, so nothing was done.")
+        return
+    for place in repaired.put_aside:
+        typer.echo(f"put aside  {place}")
+    for e in repaired.entries:
+        typer.echo(f"entry {e.seq}  {e.rows:,} rows of {_offsets(e.ranges) or 'no offsets'}")
 
 
 def problems(settings: Settings, contract: Contract) -> tuple[int, list[str]]:
     """The number of entries of the stream's ledger, and everything that is broken in it."""
     table = bronze_of(contract)
-    entries = list(ledger.entries(settings, table))
-    wrong = list(ledger.problems(reversed(entries)))
     with control(settings) as connection:
         known = head(connection, table)
+    try:
+        entries = list(ledger.entries(settings, table))
+    except LedgerBroken as error:
+        return 0, [str(error)]
+    wrong = list(ledger.problems(reversed(entries)))
     try:
         ledger.check_tip(table, entries[0] if entries else None, known)
     except LedgerBroken as error:
@@ -123,6 +195,16 @@ def _chosen(streams: list[str] | None) -> list[Contract]:
     if unknown:
         raise LockstepError(f"There is no stream {', '.join(unknown)}: name one of {', '.join(CONTRACTS)}.")
     return [CONTRACTS[name] for name in streams or CONTRACTS]
+
+
+def _signed_for(stream: str, by: str, reason: str) -> Contract:
+    if not by.strip() or not reason.strip():
+        raise LockstepError("A loss is signed with a name and a reason: neither --by nor --reason may be empty.")
+    return _chosen([stream])[0]
+
+
+def _offsets(ranges: Iterable[Range]) -> str:
+    return ", ".join(f"{r.topic}-{r.partition} [{r.start}, {r.end})" for r in ranges if r.size)
 
 
 def _as_dict(entry: ledger.Entry) -> dict[str, object]:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+# The header of a record that is no data: it says that its partition has passed its timestamp.
+HEARTBEAT = "lockstep-heartbeat"
+
 
 @dataclass(frozen=True)
 class Contract:

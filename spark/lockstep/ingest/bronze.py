@@ -11,15 +11,20 @@ from lockstep.ingest.offsets import offsets_of_existing_topics, topic_offsets
 from lockstep.ingest.source import read_range
 from lockstep.ledger.heads import advance, head
 from lockstep.ledger.integrity import record_digest
-from lockstep.ledger.ranges import gaps, plan, size
+from lockstep.ledger.losses import gaps
+from lockstep.ledger.planning import plan
+from lockstep.ledger.ranges import size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from psycopg2.extensions import connection as Connection
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.contracts import Contract
-    from lockstep.ledger.ranges import TopicOffsets
+    from lockstep.ledger.ranges import Range, TopicOffsets
     from lockstep.settings import Settings
 
 COLUMNS = {
@@ -37,26 +42,24 @@ PROPERTIES = ledger.RETENTION | {"delta.dataSkippingStatsColumns": "topic,partit
 
 
 def behind(settings: "Settings", contracts: "Iterable[Contract]") -> "list[Contract]":
-    """The contracts whose topic exists and has more than their ledger. Asks the broker once, and never Spark."""
-    contracts = list(contracts)
-    offsets = offsets_of_existing_topics(settings, [c.topic for c in contracts])
-    return [
-        c for c in contracts if c.topic in offsets and _lags(offsets[c.topic], ledger.latest(settings, bronze_of(c)))
-    ]
+    """The contracts whose topic exists, and is not as their ledger has left it. Asks the broker once, and never Spark."""
+    newest = [(contract, ledger.latest(settings, bronze_of(contract))) for contract in contracts]
+    epochs = {contract.topic: entry.epochs for contract, entry in newest if entry}
+    offsets = offsets_of_existing_topics(settings, [contract.topic for contract, _ in newest], epochs)
+    return [c for c, entry in newest if c.topic in offsets and _has_changed(offsets[c.topic], entry)]
 
 
-def _lags(topic: "TopicOffsets", newest: ledger.Entry | None) -> bool:
+def _has_changed(log: "TopicOffsets", newest: ledger.Entry | None) -> bool:
     taken = {r.partition: r for r in newest.ranges} if newest else {}
     return any(
-        p not in taken or (taken[p].end, taken[p].topic_id) != (last, topic.topic_id)
-        for p, (first, last) in topic.partitions.items()
-        if last > first or p in taken
+        (taken[p].end, taken[p].topic_id) != (last, log.topic_id) or log.same_to(p) < taken[p].end
+        if p in taken
+        else last > (0 if taken else first)
+        for p, (first, last) in log.partitions.items()
     )
 
 
-def accept_gap(
-    spark: "SparkSession", settings: "Settings", contract: "Contract", by: str, reason: str
-) -> ledger.Entry | None:
+def accept_gap(settings: "Settings", contract: "Contract", by: str, reason: str) -> ledger.Entry | None:
     """Accept that offsets are gone from the log before they were read: an entry of the ledger without rows.
 
     Returns:
@@ -69,15 +72,14 @@ def accept_gap(
     with lease(settings, table, by) as control:
         newest = ledger.latest(settings, table)
         ledger.check_tip(table, newest, head(control, table))
-        skipped = gaps(newest.ranges if newest else (), topic_offsets(settings, contract.topic))
+        log = topic_offsets(settings, contract.topic, newest.epochs if newest else {})
+        skipped = gaps(newest.ranges if newest else (), log)
         if size(skipped) == 0:
             return None
-        record = ledger.record("ingest", newest, f"signed by {by}", skipped, signed={"by": by, "reason": reason})
-        no_rows = lake.read(spark, settings, table).where("false")
-        lake.append(no_rows, settings, table, ledger.txn(table, record), record)
-        written = ledger.committed(settings, table, record)
-        advance(control, table, written.version, written.seq, list(written.ranges))
-        return written
+        signed = ledger.signature(ledger.SignedFor.GAP, by, reason)
+        record = ledger.record("ingest", newest, f"signed by {by}", skipped, epochs=log.epochs, signed=signed)
+        lake.append_record(settings, table, ledger.txn(table, record), record)
+        return confirm(control, settings, table, record)
 
 
 def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
@@ -96,22 +98,34 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
     with lease(settings, table, run_id) as control:
         newest = ledger.latest(settings, table)
         ledger.check_tip(table, newest, head(control, table))
-        ranges = plan(
-            newest.ranges if newest else (), topic_offsets(settings, contract.topic), settings.max_offsets_per_run
-        )
+        log = topic_offsets(settings, contract.topic, newest.epochs if newest else {})
+        ranges = plan(newest.ranges if newest else (), log, settings.max_offsets_per_run)
         if size(ranges) == 0:
             if newest:
-                advance(control, table, newest.version, newest.seq, ranges)
+                advance(control, table, newest.version, newest.seq, ranges, log.epochs)
             return None
         if newest is None:
             lake.create(spark, settings, table, COLUMNS, properties=PROPERTIES)
         failpoint("range-planned")
-        small = lake.is_small(size(ranges))
-        rows = read_small(settings, ranges) if small else read_range(spark, settings, ranges)
-        record = ledger.record("ingest", newest, run_id, ranges)
-        lake.append(rows, settings, table, ledger.txn(table, record), record)
+        record = ledger.record("ingest", newest, run_id, ranges, epochs=log.epochs)
+        lake.append(read(spark, settings, ranges), settings, table, ledger.txn(table, record), record)
         failpoint("bronze-committed")
-        written = ledger.committed(settings, table, record)
-        record_digest(control, settings, table, written.version)
-        advance(control, table, written.version, written.seq, list(written.ranges))
-        return written
+        return confirm(control, settings, table, record)
+
+
+def read(spark: "SparkSession", settings: "Settings", ranges: "list[Range]") -> "pa.Table | DataFrame":
+    """The records of the ranges, in bronze's columns; without Spark if they are few."""
+    small = lake.is_small(size(ranges))
+    return read_small(settings, ranges) if small else read_range(spark, settings, ranges)
+
+
+def confirm(control: "Connection", settings: "Settings", table: str, record: "Mapping[str, Any]") -> ledger.Entry:
+    """The entry that was committed just now; PostgreSQL knows it as the ledger's head from here on.
+
+    Raises:
+        Overtaken, LedgerBroken: see :func:`lockstep.ledger.committed`.
+    """
+    written = ledger.committed(settings, table, record)
+    record_digest(control, settings, table, written.version)
+    advance(control, table, written.version, written.seq, written.ranges, written.epochs)
+    return written

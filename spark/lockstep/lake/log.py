@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow import fs
 
+from lockstep.errors import LedgerBroken
 from lockstep.lake.paths import path
 
 if TYPE_CHECKING:
@@ -46,17 +47,31 @@ def exists(settings: "Settings", table: str) -> bool:
 
 
 def commits(settings: "Settings", table: str) -> Iterator[Commit]:
-    """The table's commits, newest first. The first ones cost the same however long the log is."""
+    """The table's commits, newest first. The first ones cost the same however long the log is.
+
+    Raises:
+        LedgerBroken: a commit was cut short.
+    """
     log = _Log(settings, table)
     version = log.newest()
     while version is not None:
         text = log.read(version)
         if text is not None:
-            yield parse_commit(table, version, text)
+            yield _parsed(table, version, text)
             version -= 1
         else:
             # The log begins here, or one of its files is missing.
             version = max((older for older in log.versions() if older < version), default=None)
+
+
+def _parsed(table: str, version: int, text: str) -> Commit:
+    try:
+        return parse_commit(table, version, text)
+    except ValueError as error:
+        raise LedgerBroken(
+            f"{table}: version {version} was cut short ({error}). Of a bronze table, `lockstep ledger repair` takes its offsets "
+            f"again from Kafka; of others, restore {version:020d}.json from a backup."
+        ) from error
 
 
 def parse_commit(table: str, version: int, text: str) -> Commit:

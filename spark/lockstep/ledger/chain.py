@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lockstep.errors import LedgerBroken
-from lockstep.ledger.entries import Entry
+from lockstep.ledger.entries import Entry, SignedFor
 
 if TYPE_CHECKING:
     from lockstep.ledger.heads import Head
@@ -27,6 +27,8 @@ def _breaks(previous: Entry, entry: Entry) -> Iterator[str]:
     if entry.seq != previous.seq + 1:
         yield f"follows entry {previous.seq}"
     by_partition = {(r.topic_id, r.partition): r for r in entry.ranges}
+    if entry.signed and entry.signed.get("kind") == SignedFor.RECREATION:
+        by_partition |= {(before.topic_id, r.partition): r for before in previous.ranges for r in entry.ranges}
     for before in previous.ranges:
         r = by_partition.get((before.topic_id, before.partition))
         if r is None:
@@ -47,5 +49,6 @@ def check_tip(table: str, newest: Entry | None, head: "Head | None") -> None:
         end = f"entry {newest.seq} (version {newest.version})" if newest else "nothing"
         raise LedgerBroken(
             f"{table}: its log ends with {end}, but entry {head.seq} (version {head.version}) was committed. The newest commit "
-            "is gone: restore the table's _delta_log from a backup. Nothing was read or written."
+            "is gone. `lockstep ledger repair` takes it again from Kafka; or restore the table's _delta_log from a backup. "
+            "Nothing was read or written."
         )

@@ -6,14 +6,16 @@ commit of the writer, and the ranges of a commit start where those of the commit
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
 from lockstep.errors import LedgerBroken, Overtaken
 from lockstep.lake import Commit, Txn
-from lockstep.ledger.ranges import Range, plan_downstream
+from lockstep.ledger.planning import plan_downstream
+from lockstep.ledger.ranges import Range
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -31,6 +33,15 @@ RETENTION = {
 HOUSEKEEPING = {"CREATE TABLE", "ADD COLUMNS", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
 
 
+class SignedFor(StrEnum):
+    """What a person has signed for with an entry of bronze's ledger."""
+
+    GAP = "gap"  # the ranges are gone from the log, and were never read
+    TRUNCATION = "truncation"  # the log has lost rows that the table has
+    RECREATION = "recreation"  # the topic was created again, and goes on under another id
+    REPAIR = "repair"  # the rows were read again, because their commits were gone
+
+
 @dataclass(frozen=True)
 class Entry:
     """One entry of a table's ledger.
@@ -42,7 +53,9 @@ class Entry:
         totals: the sums of ``counts`` over this entry and all before it.
         newest: in silver's ledger of events, the newest Kafka timestamp of each partition up to here (milliseconds, UTC).
         code_since: since this entry, no other code version has written the table; 1: none ever has.
-        signed: where somebody has accepted a gap, who (``by``) and the ``reason``. The ranges are the gap, and have no rows.
+        epochs: in bronze's ledger, the leader epoch in which the log of each partition was read up to here.
+        signed: where a person has signed for it, who (``by``), the ``reason``, and for what (``kind``: :class:`SignedFor`).
+        truncated: what the log has lost and the table still has, where the entry is signed for that.
         until: of a view's gold, the instant (UTC) before which its rows are final.
         definition: of a view's gold, the version of the definition that wrote it.
         sources: by table, the version that it was computed from.
@@ -61,7 +74,9 @@ class Entry:
     committed_at: int
     newest: Mapping[int, int] = field(default_factory=dict)
     code_since: int = 1
+    epochs: Mapping[int, int] = field(default_factory=dict)
     signed: Mapping[str, str] | None = None
+    truncated: tuple[Range, ...] = ()
     until: datetime | None = None
     definition: str | None = None
     sources: Mapping[str, int] = field(default_factory=dict)
@@ -87,7 +102,9 @@ def entry(commit: Commit) -> Entry:
         committed_at=commit.timestamp,
         newest={int(partition): at for partition, at in record.get("newest", {}).items()},
         code_since=record["code_since"],
+        epochs={int(partition): epoch for partition, epoch in record.get("epochs", {}).items()},
         signed=record.get("signed"),
+        truncated=tuple(Range(**r) for r in record.get("truncated", ())),
         until=datetime.fromisoformat(record["until"]) if record.get("until") else None,
         definition=record.get("definition"),
         sources=record.get("sources", {}),
@@ -147,6 +164,11 @@ def pending(settings: "Settings", source: Entry | None, newest: Entry | None, ma
         return []
     topics = {r.topic for r in source.ranges}
     previous = [r for r in newest.ranges if r.topic in topics] if newest else []
+    now = {r.topic: r.topic_id for r in source.ranges}
+    if any(r.topic_id != now[r.topic] for r in previous):
+        earlier = {r.topic_id for e in entries(settings, source.table) for r in e.ranges}
+        # The source's own ledger goes on under another id, for which somebody has signed.
+        previous = [replace(r, topic_id=now[r.topic]) if r.topic_id in earlier else r for r in previous]
     new = {r.partition for r in source.ranges} - {r.partition for r in previous}
     return plan_downstream(previous, source.ranges, origin(settings, source.table) if new else {}, max_offsets)
 
@@ -206,6 +228,11 @@ def record(
         **({"newest": dict(previous.newest)} if previous and previous.newest else {}),
         **more,
     }
+
+
+def signature(kind: SignedFor, by: str, reason: str) -> dict[str, str]:
+    """The field ``signed`` of a record."""
+    return {"kind": kind.value, "by": by, "reason": reason}
 
 
 def txn(table: str, record: Mapping[str, Any]) -> Txn:

@@ -6,13 +6,11 @@ these, the SHA-256 of each commit that was found whole is kept in the control da
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from psycopg2.extras import execute_values
@@ -20,14 +18,12 @@ from pyarrow import fs
 
 from lockstep import lake
 from lockstep.control.database import control
+from lockstep.ledger.log_files import LogFiles
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
 
     from lockstep.settings import Settings
-
-_COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\..+)?\.parquet")
 
 
 @dataclass(frozen=True)
@@ -44,8 +40,8 @@ class Finding:
 
 def problems(settings: "Settings", table: str) -> list[Finding]:
     """Everything that is wrong with the table's log; empty when all is well, or there is no such table."""
-    files = _Files(f"{lake.path(settings, table)}/_delta_log")
-    found = [*_log(files, _digests(settings, table)), *_checkpoints(files)]
+    files = LogFiles(settings, table)
+    found = [*_log(files, digests(settings, table)), *_checkpoints(files)]
     if files.versions:
         found += _data(lake.path(settings, table))
     return [Finding(table, problem) for problem in found]
@@ -61,7 +57,7 @@ def examine(settings: "Settings", table: str) -> list[Finding]:
 
 def record_digests(settings: "Settings", table: str) -> int:
     """Write down what the table's commits are, as far as they are whole and new; return how many that were."""
-    files, known = _Files(f"{lake.path(settings, table)}/_delta_log"), _digests(settings, table)
+    files, known = LogFiles(settings, table), digests(settings, table)
     new = {v: text for v in files.versions if v not in known and not list(_commit(files, v, text := files.commit(v)))}
     rows = [(table, version, hashlib.sha256(text).hexdigest()) for version, text in new.items()]
     oldest = files.versions[0] if files.versions else 0
@@ -75,42 +71,19 @@ def record_digests(settings: "Settings", table: str) -> int:
 
 def record_digest(connection: "Connection", settings: "Settings", table: str, version: int) -> None:
     """Write down what a commit is that was made just now. A small commit has no checksum file, as Spark's commits have."""
-    digest = hashlib.sha256(_Files(f"{lake.path(settings, table)}/_delta_log").commit(version)).hexdigest()
+    digest = hashlib.sha256(LogFiles(settings, table).commit(version)).hexdigest()
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO log_digests VALUES (%s, %s, %s) ON CONFLICT DO NOTHING", (table, version, digest))
 
 
-class _Files:
-    """The files of a log."""
-
-    def __init__(self, location: str) -> None:
-        self._filesystem, self._root = fs.FileSystem.from_uri(location)
-        infos = self._filesystem.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
-        self.names = {info.base_name for info in infos if info.type == fs.FileType.File}
-        self.versions = sorted(int(found[1]) for name in self.names if (found := _COMMIT.fullmatch(name)))
-        self.checkpoints: dict[int, list[str]] = {}
-        for name in sorted(self.names):
-            if found := _CHECKPOINT.fullmatch(name):
-                self.checkpoints.setdefault(int(found[1]), []).append(name)
-
-    def read(self, name: str) -> bytes:
-        with self._filesystem.open_input_stream(f"{self._root}/{name}", compression=None) as stream:
-            return bytes(stream.read())
-
-    def commit(self, version: int) -> bytes:
-        return self.read(f"{version:020d}.json")
-
-    def parquet(self, name: str) -> Any:
-        return pq.ParquetFile(self._filesystem.open_input_file(f"{self._root}/{name}"))
-
-
-def _digests(settings: "Settings", table: str) -> dict[int, str]:
+def digests(settings: "Settings", table: str) -> dict[int, str]:
+    """By version, the SHA-256 of the table's commits, as they were written down."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT version, sha256 FROM log_digests WHERE table_name = %s", (table,))
         return dict(cursor.fetchall())
 
 
-def _log(files: _Files, known: Mapping[int, str]) -> Iterator[str]:
+def _log(files: LogFiles, known: Mapping[int, str]) -> Iterator[str]:
     present = set(files.versions)
     newest = max([*present, *known], default=-1)
     oldest = min(present, default=min(known, default=0))
@@ -130,7 +103,7 @@ def _log(files: _Files, known: Mapping[int, str]) -> Iterator[str]:
             yield from _commit(files, version, content)
 
 
-def _commit(files: _Files, version: int, content: bytes) -> Iterator[str]:
+def _commit(files: LogFiles, version: int, content: bytes) -> Iterator[str]:
     """What is wrong with one commit, by itself and beside its own checksum file."""
     try:
         actions = [json.loads(line) for line in content.decode().splitlines() if line]
@@ -159,7 +132,7 @@ def _commit(files: _Files, version: int, content: bytes) -> Iterator[str]:
         yield f"version {version} adds {next(iter(added))}, of which its checksum file does not know. Restore it from a backup."
 
 
-def _checkpoints(files: _Files) -> Iterator[str]:
+def _checkpoints(files: LogFiles) -> Iterator[str]:
     """What is wrong with the log's own snapshots."""
     named: dict[str, Any] = {}
     if "_last_checkpoint" in files.names:

@@ -1,14 +1,14 @@
-"""Ranges of offsets, and the arithmetic on them. Pure.
+"""Ranges of offsets, what a topic has of them, and the arithmetic on them. Pure.
 
 A micro-batch is a set of ``(topic, topic id, partition, [start, end))``. Every commit of bronze, silver and gold carries
 one range for *every* partition, an empty one where nothing was read, so the ends of one commit are the whole position.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
+from lockstep.errors import LedgerBroken
 
 
 @dataclass(frozen=True, order=True)
@@ -35,11 +35,30 @@ class Range:
 
 @dataclass(frozen=True)
 class TopicOffsets:
-    """What one topic holds now: per partition, its first offset and its last stable offset."""
+    """What one topic holds now.
+
+    Args:
+        partitions: per partition, its first offset and its last stable offset: what a ``read_committed`` reader finds.
+        ends: per partition, its high watermark. Records between the last stable offset and it wait behind an open transaction.
+        epochs: per partition, its leader epoch: a number that rises whenever its leader changes or starts again.
+        unchanged_to: of partitions whose leader epoch is another than the one that was asked about, the offset up to which
+            the log is still the same; -1: the broker does not know that epoch.
+    """
 
     topic: str
     topic_id: str
     partitions: Mapping[int, tuple[int, int]]
+    ends: Mapping[int, int] = field(default_factory=dict)
+    epochs: Mapping[int, int] = field(default_factory=dict)
+    unchanged_to: Mapping[int, int] = field(default_factory=dict)
+
+    def end(self, partition: int) -> int:
+        """The end of the partition's log: its high watermark, as far as it was asked for."""
+        return self.ends.get(partition, self.partitions[partition][1])
+
+    def same_to(self, partition: int) -> int:
+        """The offset up to which the partition's log is the one that was asked about: its end, or where it was truncated."""
+        return min(self.end(partition), self.unchanged_to.get(partition, self.end(partition)))
 
 
 def size(ranges: Iterable[Range]) -> int:
@@ -50,97 +69,6 @@ def size(ranges: Iterable[Range]) -> int:
 def ends(ranges: Iterable[Range]) -> dict[int, int]:
     """The position after the ranges: partition to next offset."""
     return {r.partition: r.end for r in ranges}
-
-
-def plan(previous: Iterable[Range], log: TopicOffsets, max_offsets: int) -> list[Range]:
-    """Plan the next micro-batch: from where the previous one ended, at most ``max_offsets`` offsets in all.
-
-    Partitions that the ledger has not seen start at their first offset. The offsets are shared among the partitions in
-    proportion to the backlog of each, so that no partition starves and all come to about the same event time.
-
-    Raises:
-        TopicRecreated: the topic's id differs from the ledger's.
-        DataLoss: retention, truncation or a removed partition took offsets that were not read yet.
-    """
-    before = {r.partition: r for r in previous}
-    _check(before, log)
-    starts = {p: before[p].end if p in before else first for p, (first, _) in log.partitions.items()}
-    backlog = {p: last - starts[p] for p, (_, last) in log.partitions.items()}
-    share = _shares(backlog, max_offsets)
-    return [
-        Range(
-            topic=log.topic,
-            topic_id=log.topic_id,
-            partition=p,
-            start=starts[p],
-            end=starts[p] + share[p],
-        )
-        for p in sorted(log.partitions)
-    ]
-
-
-def _check(before: Mapping[int, Range], log: TopicOffsets) -> None:
-    for p, r in before.items():
-        where = f"{log.topic}-{p}"
-        if r.topic_id != log.topic_id:
-            raise TopicRecreated(
-                f"{where}: the ledger ends at offset {r.end} of topic id {r.topic_id}, but the broker's topic has id "
-                f"{log.topic_id}: it was deleted and created again. Its offsets begin at 0 again, so it is another stream: "
-                "give it a contract of its own."
-            )
-        if p not in log.partitions:
-            raise DataLoss(f"{where}: the ledger ends at offset {r.end}, but the broker has no such partition.")
-        first, last = log.partitions[p]
-        if first > r.end:
-            raise DataLoss(
-                f"{where}: offsets [{r.end}, {first}) are gone from the log before they were read. "
-                "Raise the topic's retention. `lockstep ledger accept-gap` accepts the gap, which is the only way past it."
-            )
-        if last < r.end:
-            raise DataLoss(
-                f"{where}: the ledger ends at offset {r.end}, but the log ends at {last}: the broker lost "
-                f"offsets [{last}, {r.end}), which bronze has. Restore the broker before anything is produced."
-            )
-
-
-def _shares(backlog: Mapping[int, int], limit: int) -> dict[int, int]:
-    """Share ``limit`` among the backlogs in proportion, by largest remainder; no share exceeds its backlog."""
-    total = sum(backlog.values())
-    if total <= limit:
-        return dict(backlog)
-    shares = {p: n * limit // total for p, n in backlog.items()}
-    by_remainder = sorted(backlog, key=lambda p: (-(backlog[p] * limit % total), p))
-    for p in by_remainder[: limit - sum(shares.values())]:
-        shares[p] += 1
-    return shares
-
-
-def gaps(previous: Iterable[Range], log: TopicOffsets) -> list[Range]:
-    """The ranges that are gone from the log before they were read; an empty range for each partition that misses nothing.
-
-    Raises:
-        TopicRecreated, DataLoss: what is missing is not the beginning of the log, so nobody can accept it.
-    """
-    before = {r.partition: r for r in previous}
-    first = {p: max(r.end, log.partitions.get(p, (r.end, r.end))[0]) for p, r in before.items()}
-    skipped = [Range(r.topic, r.topic_id, p, r.end, first[p]) for p, r in sorted(before.items())]
-    _check({r.partition: r for r in skipped}, log)
-    return skipped
-
-
-def plan_downstream(
-    previous: Iterable[Range], source: Iterable[Range], origin: Mapping[int, int], max_offsets: int
-) -> list[Range]:
-    """Plan what a downstream table takes from its source: from the ends of ``previous`` to the ends of ``source``.
-
-    Args:
-        origin: per partition, the first offset of the source's own ledger. There a partition starts that is new to the table.
-    """
-    source = list(source)
-    if not source:
-        return []
-    partitions = {r.partition: (origin.get(r.partition, 0), r.end) for r in source}
-    return plan(previous, TopicOffsets(source[0].topic, source[0].topic_id, partitions), max_offsets)
 
 
 def to_where(ranges: Iterable[Range], partition: str = "partition", offset: str = "offset") -> str:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from lockstep.contracts.contract import HEARTBEAT
 from lockstep.kafka_clients import confluent_config
-from lockstep.refine.parse import HEARTBEAT
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from lockstep.contracts.contract import HEARTBEAT
 from lockstep.definition.columns import TIMESTAMP_FORMAT, ddl, struct
 from lockstep.refine.tokens import tokenise
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from lockstep.contracts import Contract
 
-HEARTBEAT = "lockstep-heartbeat"
 # A row that is data, and passed validation.
 GOOD = "NOT _marker AND _reason IS NULL"
 _CORRUPT = "_corrupt_record"

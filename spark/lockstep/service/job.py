@@ -17,6 +17,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.machine import found_failure
 from lockstep.errors import LockstepError
+from lockstep.ingest.continuity import changed_logs
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, query
 from lockstep.live.checkpoint import Checkpoint
@@ -116,11 +117,25 @@ class JobHandle:
             self.running.stop()
             self.running = None
 
-    def supervise(self, config: "Settings", now: float, every: float) -> None:
+    def supervise(
+        self, config: "Settings", now: float, every: float, changed: "Mapping[str, LockstepError] | None" = None
+    ) -> None:
         """Start the query if it does not run and its pause is over, with a micro-batch every so many seconds. Log why it stopped.
 
+        A query is stopped, and not started, while one of its topics is another one than bronze has read.
+
         An error that is not the query's own, such as a lost server, is raised.
+
+        Args:
+            changed: by topic, what has become of those that have changed while queries run.
         """
+        topics = query.topics_of(self.members)
+        if self.running is not None and (
+            lost := [error for topic, error in (changed or {}).items() if topic in topics]
+        ):
+            self.stop()
+            self._failed(config, lost[0], now)
+            return
         if self.running is not None and self.running.isActive:
             # A start alone proves nothing: the failures are forgotten only after a batch.
             if self.failures and self.running.lastProgress is not None:
@@ -131,10 +146,15 @@ class JobHandle:
             self.running = None
         if now < self.retry_at:
             return
-        topics = query.topics_of(self.members)
         missing = sorted(set(topics) - offsets_of_existing_topics(config, topics).keys())
         if missing:
             self._failed(config, f"no topic {', '.join(missing)} yet", now)
+            return
+        if lost := [*changed_logs(config, [CONTRACTS[s] for s in query.streams_of(self.members)]).values()]:
+            for running in self.spark.streams.active:
+                log.info("%s: the query %s still runs, and is stopped", self.job, running.name)
+                running.stop()
+            self._failed(config, lost[0], now)
             return
         try:
             self.running = adopt_or_start(self.spark, config, self.members, every)

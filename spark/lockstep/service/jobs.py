@@ -14,10 +14,12 @@ from lockstep.live.generations import SHARED, Job
 from lockstep.live.quiet_partitions import QuietPartitions
 from lockstep.live.sink import Member
 from lockstep.service.job import JobHandle, members_of, session_of
+from lockstep.service.log_watch import LogWatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lockstep.contracts import Contract
     from lockstep.settings import Settings
 
 log = logging.getLogger("lockstep.live")
@@ -38,6 +40,7 @@ class Jobs:
         self.config, self.stack = config, stack
         self.views = chosen(config.views)
         self.handles: dict[Job, JobHandle] = {}
+        self.watch = LogWatch(config, self._contracts())
         generations.share(config, [view for view in self.views if view.may_share])
         # All views may have left a shared job while no service ran.
         for job in generations.earlier_jobs(config):
@@ -49,8 +52,10 @@ class Jobs:
 
     def heartbeats(self) -> QuietPartitions:
         """The heartbeats for the topics of events that the views read."""
-        contracts = [CONTRACTS[stream] for view in self.views for stream in view.streams]
-        return QuietPartitions(self.config, sorted({c.topic for c in contracts if c.kind == "events"}))
+        return QuietPartitions(self.config, sorted({c.topic for c in self._contracts() if c.kind == "events"}))
+
+    def _contracts(self) -> "list[Contract]":
+        return [CONTRACTS[stream] for stream in sorted({stream for view in self.views for stream in view.streams})]
 
     def supervise(self, spark: "SparkSession") -> None:
         """Start, stop and restart queries, so that each view runs in the job of its current generation, and nowhere else."""
@@ -75,5 +80,5 @@ class Jobs:
                 self.handles[job] = JobHandle(members, session)
         every = seconds_between_batches(len(self.handles), self.config.cores)
         for handle in self.handles.values():
-            handle.supervise(self.config, now, every)
+            handle.supervise(self.config, now, every, self.watch.changed)
             heartbeat.report(self.config)

@@ -37,6 +37,7 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
         own = stack.enter_context(connect(config, "live"))
         heartbeat.report(config)
         jobs = Jobs(config, stack)
+        stack.enter_context(beside(jobs.watch.run, stopping))
         if config.heartbeat_seconds:
             stack.enter_context(beside(jobs.heartbeats().run, stopping))
         # A count takes about a second, so only one job is counted at each publication.

@@ -1,6 +1,7 @@
 """Gather the status without Spark: from the brokers, the logs of the tables, the control database and Airflow's API."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import psycopg2
@@ -14,6 +15,7 @@ from lockstep.definition.registry import chosen
 from lockstep.definition.tables import Tables, gold_of, live_of
 from lockstep.errors import LockstepError
 from lockstep.ingest.offsets import offsets_of_existing_topics
+from lockstep.ingest.transactions import last_writes
 from lockstep.ledger.ranges import TopicOffsets, ends
 from lockstep.live import generations
 from lockstep.live.frontier import live_position
@@ -25,6 +27,9 @@ from lockstep.status.model import HEALTHY, Status, Stream, ViewStatus
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
+
+# transaction.max.timeout.ms of a broker is 15 minutes: then it ends a transaction of which it knows.
+_LONGEST_TRANSACTION = timedelta(minutes=15)
 
 
 def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
@@ -62,7 +67,12 @@ def gather_streams(settings: "Settings") -> list[Stream]:
     topics = offsets_of_existing_topics(settings, [c.topic for c in CONTRACTS.values()])
     views = chosen(settings.views)
     current = generations.all_current(settings) if topics else {}
-    return [_stream(settings, c, topics[c.topic], views, current) for c in CONTRACTS.values() if c.topic in topics]
+    written_at = last_writes(settings, topics.values())
+    return [
+        _stream(settings, c, topics[c.topic], views, current, written_at)
+        for c in CONTRACTS.values()
+        if c.topic in topics
+    ]
 
 
 def problems(
@@ -72,14 +82,24 @@ def problems(
     runs: Mapping[str, Run],
     quality: Mapping[str, GateVerdict],
 ) -> list[str]:
-    """One sentence for each thing that is not all right. Pure."""
+    """One sentence for each thing that is not all right."""
     return [
         *(f"{name} is {state}: see `lockstep logs {name}`" for name, state in health.items() if state != HEALTHY),
         *(f"{s.name}: the rows of bronze and silver do not add up" for s in streams if not s.adds_up),
+        *(f"{s.name}: {problem}" for s in streams for problem in _hanging(s, datetime.now(UTC))),
         *(f"{v.name}: {v.unexplained} windows differ, such as {v.sample}" for v in views if v.unexplained),
         *(f"DAG {dag}: its last run {run}" for dag, run in runs.items() if run.failed),
         *(f"the gate of {table} is shut: {verdict}" for table, verdict in quality.items() if not verdict.success),
     ]
+
+
+def _hanging(stream: Stream, now: datetime) -> Iterator[str]:
+    for p in stream.partitions:
+        if p.waiting and p.written_at and now - p.written_at > _LONGEST_TRANSACTION:
+            yield (
+                f"{p.waiting:,} records of {stream.topic}-{p.partition} wait behind a transaction that is open since "
+                f"{p.written_at:%F %T} or longer: see `kafka-transactions find-hanging`"
+            )
 
 
 def _stream(
@@ -88,6 +108,7 @@ def _stream(
     topic: TopicOffsets,
     views: list[View],
     current: Mapping[str, generations.Generation],
+    written_at: Mapping[tuple[str, int], datetime],
 ) -> Stream:
     tables = Tables.of(contract)
     bronze, silver = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
@@ -97,12 +118,12 @@ def _stream(
             position[gold_of(view)] = _ends(ledger.latest(settings, gold_of(view)), topic)
             generation = current.get(view.name, generations.Generation(view.name))
             position[live_of(view)] = live_position(generation.location(settings), contract.topic)
-    partitions = partition_lags(topic, position)
+    partitions = partition_lags(topic, position, written_at)
     counts = silver.totals if silver else {}
     return Stream(
         name=contract.name,
         topic=contract.topic,
-        log_end=sum(last for _, last in topic.partitions.values()),
+        log_end=sum(topic.end(p) for p in topic.partitions),
         bronze=bronze.totals.get("rows", 0) if bronze else 0,
         lag=total(partitions),
         partitions=partitions,

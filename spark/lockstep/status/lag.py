@@ -6,6 +6,7 @@ tables' commits and from the checkpoints of the live queries.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from rich.table import Table
@@ -18,15 +19,24 @@ class PartitionLag:
     """The offsets of one partition, and the position of each layer.
 
     Args:
-        start, end: the offsets ``[start, end)`` that a ``read_committed`` reader can read.
+        start, end: the log is ``[start, end)``.
+        stable: up to here a ``read_committed`` reader can read; what follows waits for the end of an open transaction.
         position: by layer (``bronze``, ``silver``, ``gold.<view>``, ``live.<view>``), the next offset that it will read. For
             a layer that has not read the partition yet it is ``start``.
+        written_at: the time (UTC) of the newest record in the transaction that is open, where it is known.
     """
 
     partition: int
     start: int
     end: int
+    stable: int
     position: Mapping[str, int]
+    written_at: datetime | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many offsets nobody can read before a transaction has ended."""
+        return self.end - self.stable
 
     @property
     def lag(self) -> dict[str, int]:
@@ -35,18 +45,32 @@ class PartitionLag:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields and the lag, as ``--json`` prints them."""
-        return asdict(self) | {"lag": self.lag}
+        written_at = self.written_at.isoformat() if self.written_at else None
+        return asdict(self) | {"written_at": written_at, "waiting": self.waiting, "lag": self.lag}
 
 
-def partition_lags(topic: TopicOffsets, positions: Mapping[str, Mapping[int, int]]) -> list[PartitionLag]:
+def partition_lags(
+    topic: TopicOffsets,
+    positions: Mapping[str, Mapping[int, int]],
+    written_at: Mapping[tuple[str, int], datetime] | None = None,
+) -> list[PartitionLag]:
     """The lag of every partition of the topic.
 
     Args:
         positions: by layer and partition, the next offset. A layer names only the partitions that it has read.
+        written_at: by topic and partition, the time of the newest record in a transaction that is open.
     """
+    times = written_at or {}
     return [
-        PartitionLag(p, start, end, {layer: offsets.get(p, start) for layer, offsets in positions.items()})
-        for p, (start, end) in sorted(topic.partitions.items())
+        PartitionLag(
+            partition=p,
+            start=start,
+            end=topic.end(p),
+            stable=stable,
+            position={layer: offsets.get(p, start) for layer, offsets in positions.items()},
+            written_at=times.get((topic.topic, p)),
+        )
+        for p, (start, stable) in sorted(topic.partitions.items())
     ]
 
 
@@ -61,11 +85,11 @@ def total(partitions: Iterable[PartitionLag]) -> dict[str, int]:
 def lag_table(lags: Mapping[str, Iterable[PartitionLag]]) -> Table:
     """A table with one row for each partition and layer; ``lags`` is by stream."""
     table = Table("partition", "layer", box=None, pad_edge=False)
-    for name in ("log start", "log end", "position", "lag"):
+    for name in ("log start", "log end", "in transactions", "position", "lag"):
         table.add_column(name, justify="right")
     for stream, partitions in lags.items():
         for p in partitions:
             for layer, position in p.position.items():
-                numbers = (p.start, p.end, position, p.lag[layer])
+                numbers = (p.start, p.end, p.waiting, position, p.lag[layer])
                 table.add_row(f"{stream}-{p.partition}", layer, *(f"{n:,}" for n in numbers))
     return table

@@ -37,6 +37,11 @@ class Stream:
     fresh_at: int | None = None
 
     @property
+    def waiting(self) -> int:
+        """How many offsets nobody can read before a transaction has ended."""
+        return sum(p.waiting for p in self.partitions)
+
+    @property
     def adds_up(self) -> bool:
         """Whether silver accounts for every row of bronze. Not known, so true, while silver is behind bronze."""
         accounted = self.silver + self.duplicates + self.quarantined + self.markers
@@ -106,7 +111,8 @@ class Status:
     def as_dict(self) -> dict[str, Any]:
         """The status as ``--json`` prints it."""
         streams = [
-            asdict(s) | {"adds_up": s.adds_up, "partitions": [p.as_dict() for p in s.partitions]} for s in self.streams
+            asdict(s) | {"waiting": s.waiting, "adds_up": s.adds_up, "partitions": [p.as_dict() for p in s.partitions]}
+            for s in self.streams
         ]
         views = [asdict(v) | {"verdict": v.verdict} for v in self.views]
         return {"ok": self.ok} | asdict(self) | {"streams": streams, "views": views}

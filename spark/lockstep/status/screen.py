@@ -31,12 +31,23 @@ def _verdict(status: Status) -> Text:
 
 def _streams(status: Status) -> Table:
     table = Table("stream", title="Rows and lag", title_justify="left", box=None, pad_edge=False)
-    for name in ("log end", "bronze", "silver", "duplicates", "quarantined", "markers", "lag bronze", "lag silver"):
+    for name in (
+        "log end",
+        "waiting",
+        "bronze",
+        "silver",
+        "duplicates",
+        "quarantined",
+        "markers",
+        "lag bronze",
+        "lag silver",
+    ):
         table.add_column(name, justify="right")
     table.add_column("fresh", justify="right")
     for s in status.streams:
         counts = (
             s.log_end,
+            s.waiting,
             s.bronze,
             s.silver,
             s.duplicates,

@@ -13,9 +13,10 @@ from tests.support.shop import START, Shop
 from lockstep import lake, ledger
 from lockstep.batch.rollup import roll_up
 from lockstep.control import database
-from lockstep.definition.tables import bronze_of
+from lockstep.definition.tables import bronze_of, silver_of
 from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
 from lockstep.ingest.bronze import accept_gap, ingest
+from lockstep.ingest.truncation import accept_recreation
 from lockstep.kafka_clients import admin, confluent_config, ensure_topics
 from lockstep.ledger import heads
 from lockstep.refine.silver import refine
@@ -82,10 +83,13 @@ def test_a_newest_commit_that_vanished_stops_the_next_run(spark, settings, strea
         ingest(spark, settings, stream, "run")
 
 
-def test_a_recreated_topic_stops_even_when_its_offsets_fit(spark, settings, stream, shop):
+def test_a_recreated_topic_stops_even_when_its_offsets_fit_and_goes_on_by_signature(
+    spark, settings, stream, shop, rows
+):
     shop.view("e1", 0)
     shop.flush()
     ingest(spark, settings, stream, "run")
+    refine(spark, settings, stream, "run")
     client = admin(settings)
     client.delete_topics([stream.topic])
     client.close()
@@ -95,6 +99,12 @@ def test_a_recreated_topic_stops_even_when_its_offsets_fit(spark, settings, stre
     shop.flush()
     with pytest.raises(TopicRecreated):
         ingest(spark, settings, stream, "run")
+    accepted = accept_recreation(settings, stream, by="an operator", reason="the topic was created again")
+    assert ([r.size for r in accepted.entry.truncated if r.size], accepted.produced_again) == ([1], 1)
+    assert ingest(spark, settings, stream, "run").rows == 2
+    assert refine(spark, settings, stream, "run").counts["silver"] == 2
+    assert sorted(row["event_id"] for row in rows(silver_of(stream))) == ["e1", "e2", "e3"]
+    assert list(ledger.problems(reversed(list(ledger.entries(settings, bronze_of(stream)))))) == []
 
 
 def test_partitions_added_midway_are_read_from_their_beginning_in_every_layer(
@@ -134,12 +144,12 @@ def test_what_retention_took_stops_the_stream_until_somebody_signs_for_it(spark,
     client.close()
     with pytest.raises(DataLoss, match=rf"{stream.topic}-{partition}: offsets \[4, 7\) are gone"):
         ingest(spark, settings, stream, "run")
-    signed = accept_gap(spark, settings, stream, by="an operator", reason="retention was too short")
+    signed = accept_gap(settings, stream, by="an operator", reason="retention was too short")
     assert (signed.rows, signed.signed["reason"]) == (0, "retention was too short")
     assert ingest(spark, settings, stream, "run").rows == 3
     assert sorted(row["offset"] for row in rows(bronze_of(stream))) == [0, 1, 2, 3, 7, 8, 9]
     assert list(ledger.problems(reversed(list(ledger.entries(settings, bronze_of(stream)))))) == []
-    assert accept_gap(spark, settings, stream, by="an operator", reason="again") is None
+    assert accept_gap(settings, stream, by="an operator", reason="again") is None
 
 
 def test_the_broker_refuses_a_producer_whose_clock_is_ahead(settings, stream):

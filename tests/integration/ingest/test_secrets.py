@@ -8,7 +8,7 @@ import pytest
 from lockstep.catalog import connect
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_range, read_stream
-from lockstep.ledger.ranges import plan
+from lockstep.ledger.planning import plan
 from lockstep.settings import LOOPBACK
 
 PASSWORD = "only-the-broker-may-know-this"

@@ -1,10 +1,12 @@
 """On a stack of its own: a killed service starts again, and a second server is refused."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import javaproperties
@@ -12,9 +14,18 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.crash.scenarios import new_scenario
+from tests.support.broken_log import cut_log
 from tests.support.ports import SHORT_LIVED, started
+from tests.support.shop import Shop
 
-from lockstep.kafka_clients import confluent_config
+from lockstep import lake, ledger
+from lockstep.catalog import connect
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.definition.tables import bronze_of
+from lockstep.errors import DataLoss
+from lockstep.ingest.bronze import behind, ingest
+from lockstep.ingest.truncation import accept_truncation
+from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.settings import Settings
 from lockstep.stack import broker, net, postgres
 from lockstep.stack.errors import Unhealthy
@@ -62,6 +73,61 @@ def test_a_service_that_is_killed_starts_again_with_its_data(stack: Stack, servi
         cursor.execute("SELECT count(*) FROM outlives")
         assert cursor.fetchone() == (0,)
     assert "outlives" in topics(settings)
+
+
+@pytest.fixture
+def stream(stack: Stack) -> Contract:
+    contract = replace(CONTRACTS["page_views"], name="truncated", topic="truncated")
+    ensure_topics(stack.settings, {"truncated": contract})
+    return contract
+
+
+def send(shop: Shop, partition: int, *events: str) -> None:
+    """Each in a batch of its own."""
+    for second, event in enumerate(events):
+        shop.raw(json.dumps({"event_id": event}).encode(), second, partition=partition)
+        shop.flush()
+
+
+def restart(stack: Stack) -> None:
+    stack.stop("kafka")
+    stack.up(["kafka"])
+
+
+def test_a_log_that_lost_its_end_is_noticed_even_when_it_has_grown_again_and_goes_on_by_signature(
+    stack: Stack, stream: Contract
+) -> None:
+    settings, shop, table = stack.settings, Shop(stack.settings, stream), bronze_of(stream)
+    with connect(settings, "test") as spark:
+        send(shop, 0, *"abcdef")
+        send(shop, 1, *"uvwxy")
+        ingest(spark, settings, stream, "run")
+        restart(stack)
+        assert behind(settings, [stream]) == [], "a broker that was restarted has lost nothing"
+        send(shop, 0, *"ghij")
+        assert ingest(spark, settings, stream, "run").rows == 4
+
+        stack.stop("kafka")
+        cut_log(settings, stream.topic, 0, 7)
+        cut_log(settings, stream.topic, 1, 3)
+        stack.up(["kafka"])
+        send(shop, 0, *"HIJKL")
+        assert behind(settings, [stream]) == [stream]
+        with pytest.raises(DataLoss, match=r"truncated-0: the broker lost offsets \[7, 10\).*records at \[7, 12\)"):
+            ingest(spark, settings, stream, "run")
+
+        accepted = accept_truncation(settings, stream, by="an operator", reason="a power cut")
+        lost = [(r.partition, r.start, r.end) for r in accepted.entry.truncated]
+        assert (lost, accepted.produced_again) == ([(0, 7, 10), (1, 3, 5)], 3)
+        assert accept_truncation(settings, stream, by="an operator", reason="again") is None
+        send(shop, 1, "z")
+        assert ingest(spark, settings, stream, "run").rows == 6
+        rows = lake.read(spark, settings, table).collect()
+    events = sorted(json.loads(row["value"])["event_id"] for row in rows)
+    assert events == sorted("abcdefghij" + "HIJKL" + "uvwxy" + "z")
+    assert len({(row["partition"], row["offset"]) for row in rows}) == len(rows)
+    assert list(ledger.problems(reversed(list(ledger.entries(settings, table))))) == []
+    assert behind(settings, [stream]) == []
 
 
 def topics(settings: Settings) -> set[str]:

@@ -2,13 +2,16 @@
 
 import json
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 
+from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from lockstep import service
 from lockstep.catalog import connect
 from lockstep.cli.main import app
 from lockstep.ingest.bronze import ingest
+from lockstep.kafka_clients import confluent_config
 
 
 def lags(stream):
@@ -39,3 +42,25 @@ def test_each_partition_has_the_lag_of_batch_and_live(spark, settings, stream, v
     after = lags(stream)
     assert {p["lag"][live] for p in after.values()} == {0}
     assert [p["lag"]["bronze"] for p in after.values()] == [p["lag"]["bronze"] for p in halfway.values()]
+
+
+def test_records_behind_a_transaction_that_does_not_end_are_seen_as_lag(spark, settings, stream, shop):
+    shop.raw(b"{}", 0, partition=0)
+    shop.flush()
+    producer = Producer(confluent_config(settings) | {"transactional.id": stream.name, "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for _ in range(3):
+        producer.produce(stream.topic, b"{}", partition=0)
+    producer.flush(30)
+    shop.raw(b"{}", 1, partition=0)
+    shop.flush()
+    assert ingest(spark, settings, stream, "run").rows == 1
+    assert ingest(spark, settings, stream, "run") is None
+    open_ = lags(stream)[0]
+    assert (open_["position"]["bronze"], open_["end"], open_["waiting"], open_["lag"]["bronze"]) == (1, 5, 4, 4)
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(open_["written_at"])) < timedelta(minutes=10)
+    producer.abort_transaction(30)
+    assert ingest(spark, settings, stream, "run").rows == 1
+    ended = lags(stream)[0]
+    assert (ended["waiting"], ended["lag"]["bronze"], ended["written_at"]) == (0, 0, None)

@@ -7,7 +7,7 @@ from tests.support.commits import entry, ranges
 
 from lockstep.errors import LedgerBroken
 from lockstep.ledger.chain import check_tip, problems
-from lockstep.ledger.entries import Entry
+from lockstep.ledger.entries import Entry, SignedFor, signature
 from lockstep.ledger.heads import Head
 
 
@@ -39,6 +39,15 @@ def test_holes_in_the_log_leave_fewer_rows_than_offsets_and_are_no_problem():
 def test_every_break_of_the_chain_is_named(broken, says):
     with pytest.raises(AssertionError, match=says):
         raise AssertionError(list(problems(broken)))
+
+
+def test_a_chain_goes_on_under_the_id_of_another_topic_only_where_somebody_has_signed_for_it():
+    other = entry(ranges({0: (10, 10)}, "orders", topic_id="id-2"), "bronze.orders", 2)
+    assert any("orders-0 is missing" in problem for problem in problems([CHAIN[0], other]))
+    signed = replace(other, signed=signature(SignedFor.RECREATION, "an operator", "created again"))
+    assert list(problems([CHAIN[0], signed])) == []
+    late = replace(signed, ranges=tuple(ranges({0: (12, 12)}, "orders", topic_id="id-2")))
+    assert any("misses offsets [10, 12)" in problem for problem in problems([CHAIN[0], late]))
 
 
 def test_a_missing_newest_commit_is_found_against_the_head():

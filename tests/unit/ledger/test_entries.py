@@ -4,7 +4,7 @@ import pytest
 from tests.support.commits import commit_text, entry, ledger_record, ranges, write_commit
 
 from lockstep import ledger
-from lockstep.errors import LedgerBroken, Overtaken
+from lockstep.errors import LedgerBroken, Overtaken, TopicRecreated
 from lockstep.lake import parse_commit
 from lockstep.ledger.ranges import Range
 
@@ -60,3 +60,13 @@ def test_a_partition_that_a_downstream_table_has_not_seen_starts_where_the_sourc
     taken = [(r.partition, r.start, r.end) for r in ledger.pending(settings, source, newest, 1000)]
     assert taken == [(0, 115, 120), (1, 30, 40)]
     assert ledger.pending(settings, None, newest, 1000) == []
+
+
+def test_a_downstream_table_follows_its_source_to_a_topic_that_was_created_again(settings):
+    bronze, newest = "bronze.page_views", entry(ranges({0: (0, 10)}), "silver.page_views")
+    write_commit(settings, bronze, 0, ledger_record(ranges({0: (0, 10)}), seq=1))
+    write_commit(settings, bronze, 1, ledger_record(ranges({0: (10, 12)}, topic_id="id-2"), seq=2))
+    source = ledger.latest(settings, bronze)
+    assert ledger.pending(settings, source, newest, 1000) == ranges({0: (10, 12)}, topic_id="id-2")
+    with pytest.raises(TopicRecreated):
+        ledger.pending(settings, source, entry(ranges({0: (0, 10)}, topic_id="id-0"), "silver.page_views"), 1000)

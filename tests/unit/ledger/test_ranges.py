@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
-from lockstep.ledger.ranges import Range, TopicOffsets, ends, gaps, plan, plan_downstream, size, to_where
+from lockstep.errors import LedgerBroken
+from lockstep.ledger.planning import plan, plan_downstream
+from lockstep.ledger.ranges import Range, TopicOffsets, ends, size, to_where
 
 logs = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(0, 1000), st.integers(0, 5000)), min_size=1)
 
@@ -44,26 +45,6 @@ def test_a_partition_added_midway_is_read_from_its_beginning():
     assert plan(done, topic_offsets({0: (0, 10), 1: (0, 7)}), 1000)[1] == Range("orders", "id-1", 1, 0, 7)
 
 
-def test_retention_that_overtook_the_ledger_stops_with_the_exact_gap():
-    with pytest.raises(DataLoss, match=r"orders-0: offsets \[10, 25\) are gone"):
-        plan([Range("orders", "id-1", 0, 0, 10)], topic_offsets({0: (25, 5)}), 1000)
-
-
-def test_a_log_that_ends_before_the_ledger_stops():
-    with pytest.raises(DataLoss, match=r"the broker lost offsets \[4, 10\)"):
-        plan([Range("orders", "id-1", 0, 0, 10)], topic_offsets({0: (0, 4)}), 1000)
-
-
-def test_a_partition_that_vanished_stops():
-    with pytest.raises(DataLoss, match="no such partition"):
-        plan([Range("orders", "id-1", 5, 0, 10)], topic_offsets({0: (0, 4)}), 1000)
-
-
-def test_a_recreated_topic_stops_even_when_its_offsets_fit():
-    with pytest.raises(TopicRecreated, match=r"id id-1.*id id-2"):
-        plan([Range("orders", "id-1", 0, 0, 10)], topic_offsets({0: (0, 20)}, "id-2"), 1000)
-
-
 def test_a_range_that_runs_backwards_cannot_be_made():
     with pytest.raises(LedgerBroken):
         Range("orders", "id-1", 0, 10, 9)
@@ -75,18 +56,13 @@ def test_a_downstream_table_starts_where_its_sources_ledger_started():
     assert [r.start for r in plan_downstream([], source, {0: 500, 1: 40}, 10_000)] == [500, 40]
 
 
+def test_a_source_whose_newest_commits_are_gone_stops_the_table_that_had_taken_them():
+    taken, source = [Range("orders", "id-1", 0, 0, 10)], [Range("orders", "id-1", 0, 0, 7)]
+    with pytest.raises(LedgerBroken, match="the source ends at offset 7, and rows up to 10 were taken of it"):
+        plan_downstream(taken, source, {}, 1000)
+
+
 def test_a_predicate_selects_the_rows_of_the_ranges_and_nothing_else():
     ranges = [Range("orders", "id-1", 0, 5, 7), Range("orders", "id-1", 1, 3, 3)]
     assert to_where(ranges) == "((partition = 0 AND offset >= 5 AND offset < 7))"
     assert to_where(ranges[1:]) == "false"
-
-
-def test_a_gap_is_exactly_what_retention_took_and_nothing_else_can_be_signed_for():
-    done = [Range("orders", "id-1", 0, 0, 10), Range("orders", "id-1", 1, 0, 10)]
-    lost = gaps(done, topic_offsets({0: (25, 5), 1: (3, 20)}))
-    assert lost == [Range("orders", "id-1", 0, 10, 25), Range("orders", "id-1", 1, 10, 10)]
-    assert size(plan(lost, topic_offsets({0: (25, 5), 1: (3, 20)}), 1000)) == 5 + 13
-    with pytest.raises(TopicRecreated):
-        gaps(done, topic_offsets({0: (25, 5), 1: (3, 20)}, "id-2"))
-    with pytest.raises(DataLoss):
-        gaps(done, topic_offsets({0: (0, 5), 1: (0, 20)}))

@@ -1,12 +1,14 @@
 """Each kind of trouble is a problem of the status, in a line of its own."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from lockstep.airflow_api import Run
 from lockstep.quality.outcomes import GateVerdict
 from lockstep.status.gather import problems
+from lockstep.status.lag import PartitionLag
 from lockstep.status.model import Stream, ViewStatus
 
 STREAM = Stream("clicks", "clicks", log_end=10, bronze=10, silver=7, duplicates=1, quarantined=1, markers=1)
@@ -64,6 +66,15 @@ def test_a_shut_gate_is_named_with_its_verdict() -> None:
     quality = {"silver.clicks": PASSED, "silver.orders": GATE_FAILED}
     assert problems([], [], {}, {}, quality) == [
         "the gate of silver.orders is shut: FAILED 2 of 14 checks on 3,253 rows"
+    ]
+
+
+def test_a_transaction_that_hangs_is_named_and_one_that_is_under_way_is_not() -> None:
+    long_ago, now = datetime(2026, 11, 20, 10, tzinfo=UTC), datetime.now(UTC)
+    open_ = [PartitionLag(p, 0, end=9, stable=4, position={}, written_at=at) for p, at in enumerate((long_ago, now))]
+    assert problems([replace(STREAM, partitions=open_)], [], {}, {}, {}) == [
+        "clicks: 5 records of clicks-0 wait behind a transaction that is open since 2026-11-20 10:00:00 or longer: "
+        "see `kafka-transactions find-hanging`"
     ]
 
 

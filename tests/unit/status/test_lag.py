@@ -1,5 +1,7 @@
 """Lag per partition, batch and live, from the offsets of the log and the positions of the layers."""
 
+import json
+from datetime import UTC, datetime
 from io import StringIO
 
 from hypothesis import given
@@ -29,10 +31,18 @@ def test_the_screen_and_json_have_the_same_numbers():
     console = Console(width=100, file=StringIO())
     console.print(lag_table({"page_views": lags}))
     assert [line.split() for line in console.file.getvalue().splitlines()][1:3] == [
-        ["page_views-0", "bronze", "0", "100", "100", "0"],
-        ["page_views-0", "live.per_minute", "0", "100", "70", "30"],
+        ["page_views-0", "bronze", "0", "100", "0", "100", "0"],
+        ["page_views-0", "live.per_minute", "0", "100", "0", "70", "30"],
     ]
     assert lags[0].as_dict()["lag"] == {"bronze": 0, "live.per_minute": 30}
+
+
+def test_records_behind_an_open_transaction_are_lag_although_nobody_can_read_them_yet():
+    written_at = datetime(2026, 11, 20, tzinfo=UTC)
+    topic = TopicOffsets("t", "id", {0: (0, 100)}, ends={0: 130})
+    (partition,) = partition_lags(topic, {"bronze": {0: 100}}, {("t", 0): written_at})
+    assert (partition.waiting, partition.lag) == (30, {"bronze": 30})
+    assert json.loads(json.dumps(partition.as_dict()))["written_at"] == "2026-11-20T00:00:00+00:00"
 
 
 @given(st.dictionaries(st.integers(0, 8), st.tuples(st.integers(0, 50), st.integers(50, 99)), min_size=1), st.data())
