@@ -18,7 +18,7 @@ from lockstep.control.database import control
 from lockstep.definition.tables import bronze_of
 from lockstep.errors import LedgerBroken, LockstepError
 from lockstep.ingest.bronze import accept_gap
-from lockstep.ledger import integrity
+from lockstep.ledger import archive, history, integrity
 from lockstep.ledger.heads import head
 from lockstep.settings import Settings
 
@@ -36,7 +36,7 @@ def show(
     """Show the newest entries: run, code version, ranges and rows."""
     settings = configuration.load()
     chosen = _chosen(streams)
-    newest = {c.name: list(itertools.islice(ledger.entries(settings, bronze_of(c)), limit)) for c in chosen}
+    newest = {c.name: _newest(settings, bronze_of(c), limit) for c in chosen}
     if as_json:
         typer.echo(json.dumps({name: [_as_dict(e) for e in entries] for name, entries in newest.items()}, indent=2))
         return
@@ -77,7 +77,7 @@ def gaps(streams: Streams = None) -> None:
     """List the gaps that somebody has accepted, and what else is missing."""
     settings = configuration.load()
     for contract in _chosen(streams):
-        for e in ledger.entries(settings, bronze_of(contract)):
+        for e in map(ledger.entry, history.recorded(settings, bronze_of(contract), "record LIKE '%\"signed\"%'")):
             if e.signed:
                 lost = ", ".join(f"{r.topic}-{r.partition} [{r.start}, {r.end})" for r in e.ranges if r.size)
                 typer.echo(f"signed    {lost} by {e.signed['by']} on {_time(e.committed_at)}: {e.signed['reason']}")
@@ -104,18 +104,31 @@ def accept(
         typer.echo(f"{stream}: {sum(r.size for r in entry.ranges):,} offsets signed for, in entry {entry.seq}.")
 
 
+def _newest(settings: Settings, table: str, limit: int) -> list[ledger.Entry]:
+    newest = ledger.latest(settings, table)
+    commits = history.recorded(settings, table, f"seq > {newest.seq - limit}") if newest else ()
+    return list(map(ledger.entry, itertools.islice(commits, limit)))
+
+
 def problems(settings: Settings, contract: Contract) -> tuple[int, list[str]]:
-    """The number of entries of the stream's ledger, and everything that is broken in it."""
+    """The number of entries of the stream's ledger, and everything that is broken in it since it was last archived."""
     table = bronze_of(contract)
     entries = list(ledger.entries(settings, table))
     wrong = list(ledger.problems(reversed(entries)))
+    # The chain was verified up to there when it was archived.
+    archived = archive.archived(settings, table).seq
+    if entries and entries[-1].seq > archived + 1:
+        wrong.append(
+            f"{table}: entries {archived + 1} to {entries[-1].seq - 1} are neither in its log nor in {archive.TABLE.name}. "
+            "Restore its _delta_log from a backup."
+        )
     with control(settings) as connection:
         known = head(connection, table)
     try:
         ledger.check_tip(table, entries[0] if entries else None, known)
     except LedgerBroken as error:
         wrong.append(str(error))
-    return len(entries), wrong
+    return entries[0].seq if entries else 0, wrong
 
 
 def _chosen(streams: list[str] | None) -> list[Contract]:

@@ -12,13 +12,12 @@ from lockstep.ledger.entries import (
     entry,
     latest,
     only_grew,
-    origin,
-    pending,
     record,
     txn,
     unchanged_position,
     untouched,
 )
+from lockstep.ledger.history import origin, pending
 
 __all__ = [
     "HOUSEKEEPING",

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.tables import Tables
 from lockstep.definition.view import literal
+from lockstep.ledger import history
 from lockstep.ledger.ranges import Range, to_where
 
 if TYPE_CHECKING:
@@ -35,12 +35,8 @@ class Slice:
 
 def pending(settings: "Settings", table: str, since: int) -> Slice | None:
     """The rows that were added to ``layer.name`` after version ``since`` of its ledger (-1: all rows), or None."""
-    ledger = ledger_of(table)
-    new = [
-        commit
-        for commit in itertools.takewhile(lambda c: c.version > since, lake.commits(settings, ledger))
-        if "ranges" in commit.record and commit.rows
-    ]
+    entries = history.recorded(settings, ledger_of(table), f"version > {since}")
+    new = [commit for commit in itertools.takewhile(lambda c: c.version > since, entries) if commit.rows]
     if not new:
         return None
     where = _offsets(new) if table.startswith("silver.") else _windows(new)

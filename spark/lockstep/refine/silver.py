@@ -160,6 +160,9 @@ def _oldest(settings: "Settings", bronze: str, ranges: list[Range]) -> datetime 
             lows += (stats.get("minValues", {}).get("timestamp") for stats in commit.files)
         if taken and all(r.start <= starts.get(r.partition, r.start) for r in taken):
             break
+    else:
+        # The log no longer has all that is taken.
+        return None
     known = [datetime.fromisoformat(low) for low in lows if low]
     return min(known) if known and len(known) == len(lows) else None
 
