@@ -18,6 +18,7 @@ from lockstep.lake import Commit
 from lockstep.ledger.chain import problems
 from lockstep.ledger.entries import entry
 from lockstep.ledger.ops_table import OpsTable
+from lockstep.ledger.ranges import Range, decode, encode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,7 +138,7 @@ def _origin(oldest_first: list[Commit]) -> dict[int, int]:
 
 def _row(commit: Commit) -> tuple[object, ...]:
     record = dict(commit.record)
-    ranges = record.pop("ranges")
+    ranges = [r.as_dict() for r in decode(record.pop("ranges"))]
     column, first, last = _times(commit)
     return (
         commit.table,
@@ -174,7 +175,7 @@ def _commit(row: Mapping[str, Any]) -> Commit:
         timestamp=round(row["committed_at"].timestamp() * 1000),
         operation="",
         rows=row["rows"],
-        record={**json.loads(row["record"]), "ranges": row["ranges"]},
+        record={**json.loads(row["record"]), "ranges": encode(Range(**r) for r in row["ranges"])},
         files=times,
         size=row["size"],
     )

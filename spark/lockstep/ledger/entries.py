@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep import lake
 from lockstep.errors import LedgerBroken, Overtaken
 from lockstep.lake import Commit, Txn
-from lockstep.ledger.ranges import Range
+from lockstep.ledger.ranges import Range, decode, encode
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Entry:
 def entry(commit: Commit) -> Entry:
     """Read the ledger entry out of a commit whose record has ranges."""
     record = commit.record
-    ranges = tuple(Range(**r) for r in record["ranges"])
+    ranges = tuple(decode(record["ranges"]))
     # Ingest does not count its rows before it writes them: Delta does.
     counts = record.get("counts", {"rows": commit.rows})
     return Entry(
@@ -118,7 +118,7 @@ def committed(settings: "Settings", table: str, record: Mapping[str, Any]) -> En
             f"{table}: entry {record['seq']} was acknowledged, but its log ends with {newest.seq if newest else 'nothing'}. "
             "See its _delta_log."
         )
-    if [r.as_dict() for r in newest.ranges] != record["ranges"]:
+    if encode(newest.ranges) != record["ranges"]:
         raise Overtaken(
             f"{table}: entry {newest.seq} is of run {newest.run_id}, whose task has died, but whose write went on. "
             f"Run {record['run_id']} again: it continues after that entry."
@@ -177,7 +177,7 @@ def record(
         "code_since": previous.code_since if previous and same_code else seq,
         "run_id": run_id,
         "code_version": code_version(),
-        "ranges": [r.as_dict() for r in ranges],
+        "ranges": encode(ranges),
         "before": dict(previous.totals) if previous else {},
         **({"newest": dict(previous.newest)} if previous and previous.newest else {}),
         **more,

@@ -5,7 +5,7 @@ one range for *every* partition, an empty one where nothing was read, so the end
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
@@ -30,7 +30,8 @@ class Range:
         return self.end - self.start
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        # Much faster than `asdict`, which copies deeply.
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,19 @@ class TopicOffsets:
     topic: str
     topic_id: str
     partitions: Mapping[int, tuple[int, int]]
+
+
+def encode(ranges: Iterable[Range]) -> list[dict[str, Any]]:
+    """The ranges as a commit's record has them: each topic once, with ``[partition, start, end]`` of its partitions."""
+    topics: dict[tuple[str, str], list[list[int]]] = {}
+    for r in ranges:
+        topics.setdefault((r.topic, r.topic_id), []).append([r.partition, r.start, r.end])
+    return [{"topic": topic, "topic_id": key, "partitions": taken} for (topic, key), taken in topics.items()]
+
+
+def decode(encoded: Iterable[Mapping[str, Any]]) -> list[Range]:
+    """The ranges of a record."""
+    return [Range(of["topic"], of["topic_id"], *taken) for of in encoded for taken in of["partitions"]]
 
 
 def size(ranges: Iterable[Range]) -> int:

@@ -10,7 +10,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition.tables import Tables
 from lockstep.definition.view import literal
 from lockstep.ledger import history
-from lockstep.ledger.ranges import Range, to_where
+from lockstep.ledger.ranges import Range, decode, to_where
 
 if TYPE_CHECKING:
     from lockstep.lake import Commit
@@ -51,7 +51,7 @@ def ledger_of(table: str) -> str:
 
 def _offsets(commits: "Iterable[Commit]") -> str:
     # A replay consumes no new offsets. Its record names the offsets whose rows it replaced.
-    ranges = [Range(**r) for commit in commits for r in commit.record.get("replayed", commit.record["ranges"])]
+    ranges = [r for commit in commits for r in decode(commit.record.get("replayed", commit.record["ranges"]))]
     return to_where(cover(ranges), "_partition", "_offset")
 
 

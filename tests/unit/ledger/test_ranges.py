@@ -1,11 +1,24 @@
 """The arithmetic of offset ranges."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
-from lockstep.ledger.ranges import Range, TopicOffsets, ends, gaps, plan, plan_downstream, size, to_where
+from lockstep.ledger.ranges import (
+    Range,
+    TopicOffsets,
+    decode,
+    encode,
+    ends,
+    gaps,
+    plan,
+    plan_downstream,
+    size,
+    to_where,
+)
 
 logs = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(0, 1000), st.integers(0, 5000)), min_size=1)
 
@@ -90,3 +103,11 @@ def test_a_gap_is_exactly_what_retention_took_and_nothing_else_can_be_signed_for
         gaps(done, topic_offsets({0: (25, 5), 1: (3, 20)}, "id-2"))
     with pytest.raises(DataLoss):
         gaps(done, topic_offsets({0: (0, 5), 1: (0, 20)}))
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 99), st.integers(0, 99), st.integers(0, 99))))
+def test_a_record_has_all_ranges(places):
+    ranges = [Range(topic, f"id-{topic}", p, start, start + more) for topic, p, start, more in places]
+    record = json.loads(json.dumps(encode(ranges)))
+    assert sorted(decode(record)) == sorted(ranges)
+    assert encode(decode(record)) == record
