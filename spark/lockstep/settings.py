@@ -103,7 +103,7 @@ class Settings(BaseSettings):
         description="an event partition without a record for so long gets a heartbeat, while others have some; 0: never",
     )
     retain_hours: int = Field(
-        168, ge=168, description="how long VACUUM keeps removed files, for readers of old versions"
+        168, ge=24, description="how long VACUUM keeps replaced files, for readers of old versions and undo"
     )
 
     log_hours: int = Field(

@@ -11,6 +11,20 @@ from lockstep.errors import LockstepError
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
+# What grows with each run. DAGs stay, so that one that was paused is not started because it was not parsed for some time; Airflow
+# itself removes triggers that nobody waits for.
+TABLES = (
+    "asset_event",
+    "dag_run",
+    "job",
+    "log",
+    "task_instance",
+    "task_instance_history",
+    "task_reschedule",
+    "xcom",
+)
+# A person starts these, rarely; a run may wait for somebody's approval, and says who gave it.
+OF_PEOPLE = ("replay", "checkpoints")
 # Lines of Airflow's output that show what went wrong.
 _LAST_LINES = 10
 
@@ -20,16 +34,24 @@ class AirflowNotCleaned(LockstepError):
 
 
 def clean(settings: "Settings") -> None:
-    """Remove runs, with their tasks, logs, XComs and events, that are older than ``airflow_hours``. The newest of each DAG stays.
+    """Remove the runs, with all that belongs to them, that started more than ``airflow_hours`` ago.
+
+    The newest scheduled run of each DAG stays, and so do the runs of the DAGs that people start.
 
     Raises:
         AirflowNotCleaned: Airflow could not remove them.
     """
     oldest = datetime.now(UTC) - timedelta(hours=settings.airflow_hours)
-    command = [sys.executable, "-m", "airflow", "db", "clean", "--yes", "--skip-archive"]
+    options = {
+        "--clean-before-timestamp": oldest.isoformat(timespec="seconds"),
+        "--tables": ",".join(TABLES),
+        "--exclude-dag-ids": ",".join(OF_PEOPLE),
+    }
+    flags = ("--yes", "--skip-archive", "--error-on-cleanup-failure")
+    command = [sys.executable, "-m", "airflow", "db", "clean", *flags]
     address = settings.dsn("airflow").replace("postgresql", "postgresql+psycopg2", 1)
     done = subprocess.run(
-        [*command, "--clean-before-timestamp", oldest.isoformat(timespec="seconds")],
+        [*command, *(part for option in options.items() for part in option)],
         # Airflow takes the address of its database away from tasks.
         env=os.environ | {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": address},
         stdout=subprocess.PIPE,

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 NOT_OURS = ("live", "_checkpoints")
 # dbt writes these without a lease, and only Spark's own commits are safe beside those of Spark.
 BY_SPARK = "marts."
+# Hours. Spark's VACUUM refuses to keep files for less.
+SPARKS_LEAST = 168
 # Its records are in the control database, and may have to be found in its log: see lockstep.ledger.ops_table.
 BOOKKEEPING = "ops."
 
@@ -124,7 +126,9 @@ def _maintain(
         before = opened.file_sizes()
         compaction.compact(spark, settings, table, opened, by_spark=table.startswith(BY_SPARK))
         if table.startswith(BY_SPARK):
-            spark.sql(f"VACUUM delta.`{lake.path(settings, table)}` RETAIN {settings.retain_hours} HOURS")
+            spark.sql(
+                f"VACUUM delta.`{lake.path(settings, table)}` RETAIN {max(settings.retain_hours, SPARKS_LEAST)} HOURS"
+            )
         else:
             opened.vacuum(settings.retain_hours, held.get(table))
             _trim(settings, table, held.get(table))
