@@ -53,7 +53,11 @@ def clean(settings: "Settings") -> None:
     done = subprocess.run(
         [*command, *(part for option in options.items() for part in option)],
         # Airflow takes the address of its database away from tasks.
-        env=os.environ | {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": address},
+        env={
+            "AIRFLOW_HOME": str(settings.home / "airflow"),
+            **os.environ,
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": address,
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
