@@ -30,6 +30,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
 from lockstep.definition.tables import gold_of
+from lockstep.ledger.ranges import decode
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generations import Generation
@@ -86,8 +87,7 @@ class Watch:
         newest = next((c for c in lake.commits(self.config, gold_of(view)) if "ranges" in c.record), None)
         if newest is None:
             return None
-        ranges = newest.record["ranges"]
-        return newest.timestamp / 1000, {(r["topic"], r["partition"]): r["end"] for r in ranges}
+        return newest.timestamp / 1000, {(r.topic, r.partition): r.end for r in decode(newest.record["ranges"])}
 
 
 def waits(load: Load, view: View, positions: Positions, since: float, until: float) -> Iterator[float]:

@@ -1,4 +1,6 @@
-"""**Housekeeping.** Every hour, compact the tables and remove old files that no reader, replay or as-of query needs."""
+"""**Housekeeping.** Every hour, archive the ledgers, compact the tables, and remove what nobody needs any more: old files, old
+commits of the tables' logs, and old runs of Airflow.
+"""
 
 from datetime import UTC, datetime
 
@@ -24,7 +26,14 @@ def maintain():
 
         return tasks.maintain(run_id)
 
+    @task(task_id="airflow_database")
+    def clean_airflow() -> None:
+        from lockstep import tasks
+
+        tasks.clean_airflow()
+
     compact_and_vacuum()
+    clean_airflow()
 
 
 maintain()

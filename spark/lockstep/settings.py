@@ -103,8 +103,17 @@ class Settings(BaseSettings):
         description="an event partition without a record for so long gets a heartbeat, while others have some; 0: never",
     )
     retain_hours: int = Field(
-        168, ge=168, description="how long VACUUM keeps removed files, for readers of old versions"
+        168, ge=24, description="how long VACUUM keeps replaced files, for readers of old versions and undo"
     )
+
+    log_hours: int = Field(
+        0,
+        ge=0,
+        description="how long a table's log keeps its commits, before only ops.ledger has them; default: a day longer than "
+        "retain_hours",
+    )
+
+    airflow_hours: int = Field(168, ge=24, description="how long Airflow's database keeps runs that have ended")
 
     webhook_url: str = Field("", description="where alerts are posted to")
     mail_server: str = Field("", description="the SMTP server that takes alerts, as host:port")
@@ -156,12 +165,18 @@ class Settings(BaseSettings):
             # Reads of a few records wait for Kafka more than they work.
             "spark_master": self.spark_master or f"local[{cores + 6}]",
             "state_partitions": self.state_partitions or cores,
+            "log_hours": self.log_hours or self.retain_hours + 24,
             "spark_remote": self.spark_remote or f"sc://{LOOPBACK}:{self.spark_port}",
             "connect_url": (self.connect_url or f"http://{LOOPBACK}:{self.connect_port}").rstrip("/"),
             "airflow_url": (self.airflow_url or f"http://{LOOPBACK}:{self.airflow_port}").rstrip("/"),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+        if self.log_hours <= self.retain_hours:
+            raise ValueError(
+                f"LOCKSTEP_LOG_HOURS ({self.log_hours}) must be more than LOCKSTEP_RETAIN_HOURS ({self.retain_hours}): files are "
+                "kept for readers of old versions, which the log must know"
+            )
         return self
 
     @field_validator("spark_remote")

@@ -21,6 +21,7 @@ from lockstep.definition.registry import chosen
 from lockstep.definition.tables import gold_of
 from lockstep.for_each import TaskFailed, for_each
 from lockstep.ingest import bronze
+from lockstep.maintain import airflow_database
 from lockstep.maintain import run as maintenance
 from lockstep.marts import complete
 from lockstep.marts import run as marts
@@ -237,6 +238,11 @@ def verdicts(reports: "Iterable[Report]") -> dict[str, str]:
     if reasons:
         raise TaskFailed("Live and batch differ, and no cause is known:\n  " + "\n  ".join(reasons))
     return {report.view: f"{report.windows} windows {report.verdict}" for report in reports}
+
+
+def clean_airflow() -> None:
+    """Remove old runs from Airflow's own database."""
+    airflow_database.clean(configuration.load())
 
 
 def maintain(run_id: str) -> list[str]:

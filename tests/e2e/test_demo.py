@@ -16,6 +16,8 @@ from lockstep import lake, ledger
 from lockstep.airflow_api import connected
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
+from lockstep.maintain import airflow_database
+from lockstep.stack.postgres import connected as connected_to
 from lockstep.stack.services import environment
 
 PARQUET = CHECKOUT / "spark" / "shop" / "simulate" / "data" / "online_retail.parquet"
@@ -103,6 +105,21 @@ def test_airflow_has_no_import_errors_and_no_failed_run(demo):
         states = {run.state for dag in airflow.dags() for run in airflow.runs(dag)}
     assert "failed" not in states
     assert "success" in states
+
+
+def test_runs_that_are_long_over_leave_airflows_database(demo):
+    ended = "dag_id = 'refine' AND state = 'success'"
+    with connected_to(demo.settings, "airflow") as database, database.cursor() as cursor:
+        cursor.execute(f"UPDATE dag_run SET start_date = start_date - interval '10 days' WHERE {ended} RETURNING id")
+        old = {run for (run,) in cursor.fetchall()}
+        airflow_database.clean(demo.settings)
+        cursor.execute("SELECT id FROM dag_run WHERE start_date < now() - interval '7 days' AND dag_id = 'refine'")
+        left = {run for (run,) in cursor.fetchall()}
+        cursor.execute("SELECT count(*) FROM information_schema.tables WHERE table_name LIKE '_airflow_deleted_%'")
+        archives = cursor.fetchone()[0]
+    assert old
+    assert len(left) <= 1, "the newest scheduled run stays"
+    assert archives == 0
 
 
 def test_the_gates_passed_and_the_data_docs_can_be_opened(demo):

@@ -21,7 +21,7 @@ from lockstep.errors import LedgerBroken, LockstepError
 from lockstep.ingest.bronze import accept_gap
 from lockstep.ingest.repair import repair
 from lockstep.ingest.truncation import Accepted, accept_recreation, accept_truncation
-from lockstep.ledger import integrity
+from lockstep.ledger import archive, history, integrity
 from lockstep.ledger.heads import head
 from lockstep.ledger.ranges import Range, size
 from lockstep.settings import Settings
@@ -49,7 +49,7 @@ def show(
     """Show the newest entries: run, code version, ranges and rows."""
     settings = configuration.load()
     chosen = _chosen(streams)
-    newest = {c.name: list(itertools.islice(ledger.entries(settings, bronze_of(c)), limit)) for c in chosen}
+    newest = {c.name: _newest(settings, bronze_of(c), limit) for c in chosen}
     if as_json:
         typer.echo(json.dumps({name: [_as_dict(e) for e in entries] for name, entries in newest.items()}, indent=2))
         return
@@ -90,7 +90,7 @@ def gaps(streams: Streams = None) -> None:
     """List the gaps that somebody has accepted, and what else is missing."""
     settings = configuration.load()
     for contract in _chosen(streams):
-        for e in ledger.entries(settings, bronze_of(contract)):
+        for e in map(ledger.entry, history.recorded(settings, bronze_of(contract), "record LIKE '%\"signed\"%'")):
             if e.signed:
                 signature = f"by {e.signed['by']} on {_time(e.committed_at)}: {e.signed['reason']}"
                 typer.echo(f"signed    {_SIGNED[e.signed.get('kind', ledger.SignedFor.GAP)](e)} {signature}")
@@ -173,8 +173,14 @@ def repair_torn(
         typer.echo(f"entry {e.seq}  {e.rows:,} rows of {_offsets(e.ranges) or 'no offsets'}")
 
 
+def _newest(settings: Settings, table: str, limit: int) -> list[ledger.Entry]:
+    newest = ledger.latest(settings, table)
+    commits = history.recorded(settings, table, f"seq > {newest.seq - limit}") if newest else ()
+    return list(map(ledger.entry, itertools.islice(commits, limit)))
+
+
 def problems(settings: Settings, contract: Contract) -> tuple[int, list[str]]:
-    """The number of entries of the stream's ledger, and everything that is broken in it."""
+    """The number of entries of the stream's ledger, and everything that is broken in it since it was last archived."""
     table = bronze_of(contract)
     with control(settings) as connection:
         known = head(connection, table)
@@ -183,11 +189,18 @@ def problems(settings: Settings, contract: Contract) -> tuple[int, list[str]]:
     except LedgerBroken as error:
         return 0, [str(error)]
     wrong = list(ledger.problems(reversed(entries)))
+    # The chain was verified up to there when it was archived.
+    archived = archive.archived(settings, table).seq
+    if entries and entries[-1].seq > archived + 1:
+        wrong.append(
+            f"{table}: entries {archived + 1} to {entries[-1].seq - 1} are neither in its log nor in {archive.TABLE.name}. "
+            "Restore its _delta_log from a backup."
+        )
     try:
         ledger.check_tip(table, entries[0] if entries else None, known)
     except LedgerBroken as error:
         wrong.append(str(error))
-    return len(entries), wrong
+    return entries[0].seq if entries else 0, wrong
 
 
 def _chosen(streams: list[str] | None) -> list[Contract]:

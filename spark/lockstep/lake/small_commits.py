@@ -7,6 +7,7 @@ live query's checkpoint.
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Bytes. Files of this size are read efficiently as they are.
 SMALL_FILE = 64 << 20
+# The values of the partition columns, by name.
+Partition = tuple[tuple[str, str], ...]
 
 
 class SmallCommits:
@@ -80,15 +83,25 @@ class SmallCommits:
         merge = self._table.merge(rows, on, source_alias="s", target_alias="t", commit_properties=properties)
         merge.when_matched_update_all(newer).when_not_matched_insert_all().execute()
 
-    def file_sizes(self) -> list[int]:
-        """The bytes of each data file of the table."""
+    def file_sizes(self) -> dict[Partition, list[int]]:
+        """The bytes of each data file of the table, by partition. A table without partitions has one, which is empty."""
         self._table.update_incremental()
-        sizes: list[int] = pa.table(self._table.get_add_actions()).column("size_bytes").to_pylist()
-        return sizes
+        sizes = defaultdict(list)
+        files = pa.table(self._table.get_add_actions())
+        partitioned = "partition" in files.column_names
+        for file in files.select(["size_bytes", *(["partition"] if partitioned else [])]).to_pylist():
+            sizes[tuple(file.get("partition", {}).items())].append(file["size_bytes"])
+        return dict(sizes)
 
-    def compact(self) -> None:
-        """Put the rows of files that are smaller than :data:`SMALL_FILE` into files of about this size, in one commit."""
-        self._table.optimize.compact(target_size=SMALL_FILE)
+    def compact(self, target: int = SMALL_FILE, partition: Partition = ()) -> None:
+        """Put the rows of files that are smaller than ``target`` bytes into files of about this size, in one commit."""
+        filters = [(name, "=", value) for name, value in partition]
+        self._table.optimize.compact(partition_filters=filters or None, target_size=target)
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set properties of the table, where it has others: an older release may have created it."""
+        if not properties.items() <= self._table.metadata().configuration.items():
+            self._table.alter.set_table_properties(dict(properties))
 
     def vacuum(self, retain_hours: int, keep: int | None = None) -> None:
         """Remove files that no version of the last hours has, and that are as old: also those of writers that have died.

@@ -13,14 +13,13 @@ from lockstep.ledger.entries import (
     entry,
     latest,
     only_grew,
-    origin,
-    pending,
     record,
     signature,
     txn,
     unchanged_position,
     untouched,
 )
+from lockstep.ledger.history import origin, pending
 
 __all__ = [
     "HOUSEKEEPING",

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep import lake
 from lockstep.errors import LedgerBroken, Overtaken
 from lockstep.lake import Commit, Txn
-from lockstep.ledger.planning import plan_downstream
-from lockstep.ledger.ranges import Range
+from lockstep.ledger.ranges import Range, decode, encode
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 # Part of each transaction id. A table whose entries were counted from 1 again would need another one, because Delta skips a
 # commit whose number it has seen.
 _GENERATION = 1
-# How long a ledger can be read, and how long a write is known that runs again.
+# How long a write is known that runs again. Delta does not clean the log: `maintain` does, once the ledger is archived.
 RETENTION = {
     "delta.setTransactionRetentionDuration": "interval 400 days",
-    "delta.logRetentionDuration": "interval 400 days",
+    "delta.enableExpiredLogCleanup": "false",
 }
 # Operations of Delta that change no row.
 HOUSEKEEPING = {"CREATE TABLE", "ADD COLUMNS", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
@@ -86,7 +85,7 @@ class Entry:
 def entry(commit: Commit) -> Entry:
     """Read the ledger entry out of a commit whose record has ranges."""
     record = commit.record
-    ranges = tuple(Range(**r) for r in record["ranges"])
+    ranges = tuple(decode(record["ranges"]))
     # Ingest does not count its rows before it writes them: Delta does.
     counts = record.get("counts", {"rows": commit.rows})
     return Entry(
@@ -113,7 +112,7 @@ def entry(commit: Commit) -> Entry:
 
 
 def entries(settings: "Settings", table: str) -> Iterator[Entry]:
-    """The table's ledger, newest first."""
+    """The table's ledger as far as its log goes back, newest first; :mod:`~lockstep.ledger.history` has older entries."""
     return (entry(c) for c in lake.commits(settings, table) if "ranges" in c.record)
 
 
@@ -135,42 +134,12 @@ def committed(settings: "Settings", table: str, record: Mapping[str, Any]) -> En
             f"{table}: entry {record['seq']} was acknowledged, but its log ends with {newest.seq if newest else 'nothing'}. "
             "See its _delta_log."
         )
-    if [r.as_dict() for r in newest.ranges] != record["ranges"]:
+    if encode(newest.ranges) != record["ranges"]:
         raise Overtaken(
             f"{table}: entry {newest.seq} is of run {newest.run_id}, whose task has died, but whose write went on. "
             f"Run {record['run_id']} again: it continues after that entry."
         )
     return newest
-
-
-def origin(settings: "Settings", table: str) -> dict[int, int]:
-    """Per partition, the first offset that the ledger covers."""
-    first: dict[int, int] = {}
-    for e in entries(settings, table):
-        first |= {r.partition: r.start for r in e.ranges}
-    return first
-
-
-def pending(settings: "Settings", source: Entry | None, newest: Entry | None, max_offsets: int) -> list[Range]:
-    """The ranges that a downstream table has not taken from its source yet, at most ``max_offsets`` offsets.
-
-    A partition that the table has not seen starts where the source's ledger started.
-
-    Args:
-        source: the newest entry of the source; None: there is nothing to take.
-        newest: the newest entry of the downstream table.
-    """
-    if source is None:
-        return []
-    topics = {r.topic for r in source.ranges}
-    previous = [r for r in newest.ranges if r.topic in topics] if newest else []
-    now = {r.topic: r.topic_id for r in source.ranges}
-    if any(r.topic_id != now[r.topic] for r in previous):
-        earlier = {r.topic_id for e in entries(settings, source.table) for r in e.ranges}
-        # The source's own ledger goes on under another id, for which somebody has signed.
-        previous = [replace(r, topic_id=now[r.topic]) if r.topic_id in earlier else r for r in previous]
-    new = {r.partition for r in source.ranges} - {r.partition for r in previous}
-    return plan_downstream(previous, source.ranges, origin(settings, source.table) if new else {}, max_offsets)
 
 
 def add(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
@@ -180,20 +149,21 @@ def add(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
 
 def untouched(settings: "Settings", newest: Entry) -> bool:
     """Whether no other writer has changed the table's rows since its newest entry; housekeeping does not count."""
-    return all(commit.operation in HOUSEKEEPING for commit in _since(settings, newest.table, newest.version))
+    since = itertools.takewhile(lambda commit: commit.version > newest.version, lake.commits(settings, newest.table))
+    return all(commit.operation in HOUSEKEEPING for commit in since)
 
 
 def only_grew(settings: "Settings", table: str, version: int) -> bool:
-    """Whether a table's writer has only taken further offsets since a version, and nobody has changed other rows."""
-    return all(
-        commit.operation in HOUSEKEEPING or ("ranges" in commit.record and "replay" not in commit.record)
-        for commit in _since(settings, table, version)
-    )
+    """Whether a table's writer has only taken further offsets since a version, and nobody has changed other rows.
 
-
-def _since(settings: "Settings", table: str, version: int) -> Iterator[Commit]:
-    """The commits after a version, newest first."""
-    return itertools.takewhile(lambda commit: commit.version > version, lake.commits(settings, table))
+    It is not known, and so denied, of a version that the log no longer has.
+    """
+    for commit in lake.commits(settings, table):
+        if commit.version <= version:
+            return commit.version == version
+        if commit.operation not in HOUSEKEEPING and ("ranges" not in commit.record or "replay" in commit.record):
+            return False
+    return False
 
 
 def by_this_code(settings: "Settings", newest: Entry) -> bool:
@@ -223,7 +193,7 @@ def record(
         "code_since": previous.code_since if previous and same_code else seq,
         "run_id": run_id,
         "code_version": code_version(),
-        "ranges": [r.as_dict() for r in ranges],
+        "ranges": encode(ranges),
         "before": dict(previous.totals) if previous else {},
         **({"newest": dict(previous.newest)} if previous and previous.newest else {}),
         **more,

@@ -23,11 +23,15 @@ def newest_at(entries: Iterable[ledger.Entry], position: Mapping[int, int]) -> d
         position: per partition, the next offset that was not taken.
     """
     newest: dict[int, int] = {}
+    # The newest entry has every partition of the ledger.
+    unknown: set[int] | None = None
     for entry in entries:
-        for r in entry.ranges:
-            if r.partition not in newest and r.partition in entry.newest and r.end <= position.get(r.partition, 0):
-                newest[r.partition] = entry.newest[r.partition]
-        if newest.keys() >= position.keys():
+        unknown = position.keys() & {r.partition for r in entry.ranges} if unknown is None else unknown
+        # An entry has the times of all before it: a partition without one had no record until then.
+        covered = {r.partition for r in entry.ranges if r.partition in unknown and r.end <= position[r.partition]}
+        newest |= {partition: entry.newest[partition] for partition in covered & entry.newest.keys()}
+        unknown -= covered
+        if not unknown:
             break
     return newest
 

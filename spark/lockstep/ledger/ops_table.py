@@ -45,12 +45,14 @@ class OpsTable:
         columns: of its rows.
         writer: the name in its records; commits of others, such as OPTIMIZE, have none.
         properties: of the Delta table.
+        partitioned_by: a column of it.
     """
 
     name: str
     columns: Columns
     writer: str
     properties: Mapping[str, str] | None = None
+    partitioned_by: str = ""
 
     def newest(self, settings: "Settings", key: str = "") -> Mapping[str, Any]:
         """The newest record of a key; empty before the first."""
@@ -74,7 +76,7 @@ class OpsTable:
         with lease(settings, self.name, holder):
             exists = lake.exists(settings, self.name)
             if not exists:
-                lake.create(spark, settings, self.name, self.columns, properties=self.properties)
+                lake.create(spark, settings, self.name, self.columns, self.partitioned_by, self.properties)
             recover(settings, self.name)
             known = records.newest(settings, self.name)
             # A new number, even where neither the log nor the database has a record of the last one any more.

@@ -30,7 +30,8 @@ class Range:
         return self.end - self.start
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        # Much faster than `asdict`, which copies deeply.
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,19 @@ class TopicOffsets:
     def same_to(self, partition: int) -> int:
         """The offset up to which the partition's log is the one that was asked about: its end, or where it was truncated."""
         return min(self.end(partition), self.unchanged_to.get(partition, self.end(partition)))
+
+
+def encode(ranges: Iterable[Range]) -> list[dict[str, Any]]:
+    """The ranges as a commit's record has them: each topic once, with ``[partition, start, end]`` of its partitions."""
+    topics: dict[tuple[str, str], list[list[int]]] = {}
+    for r in ranges:
+        topics.setdefault((r.topic, r.topic_id), []).append([r.partition, r.start, r.end])
+    return [{"topic": topic, "topic_id": key, "partitions": taken} for (topic, key), taken in topics.items()]
+
+
+def decode(encoded: Iterable[Mapping[str, Any]]) -> list[Range]:
+    """The ranges of a record."""
+    return [Range(of["topic"], of["topic_id"], *taken) for of in encoded for taken in of["partitions"]]
 
 
 def size(ranges: Iterable[Range]) -> int:

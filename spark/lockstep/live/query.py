@@ -18,7 +18,7 @@ from lockstep.ingest.source import read_stream
 from lockstep.live.checkpoint import STATE_PARTITIONS, Checkpoint
 from lockstep.live.generations import SHARED
 from lockstep.live.machine import KEY, OUTPUT, Machines
-from lockstep.live.sink import Member, Sink
+from lockstep.live.sink import PROPERTIES, Member, Sink
 from lockstep.live.watermarks import EventStream
 from lockstep.refine.parse import GOOD, parse
 
@@ -43,7 +43,7 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], 
     """
     job = members[0][0].job
     for _, view in members:
-        lake.create(spark, config, live_of(view), view.live_columns)
+        lake.create(spark, config, live_of(view), view.live_columns, properties=PROPERTIES)
     set_state_partitions(spark, config, members[0])
     return (
         rows(spark, config, members, starts_of(members))

@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 # Commits. A busy table has one each second, so it is compacted about every three minutes. The job waits for it, so more often
 # would slow it down; more rarely would leave each MERGE with too many small files to read.
 TIDY_EVERY = 200
+# A busy table has a new version, with new files, each second. Nobody reads one for longer than a task of the live pool may take,
+# and reconciliation asks no older commit who has written a row.
+OLD_FILES_HOURS = 6
+PROPERTIES = {
+    "delta.logRetentionDuration": "interval 2 days",
+    "delta.deletedFileRetentionDuration": f"interval {OLD_FILES_HOURS} hours",
+    "delta.checkpointInterval": "100",
+}
 _WRITTEN_AT = "_updated_at"
 # Writes the rows of a micro-batch.
 Write = Callable[[SmallCommits, pa.Table, Txn, dict[str, object]], None]
@@ -121,7 +129,7 @@ class ViewSink:
             self.alerts(spark.createDataFrame(rows), batch.number)
         if table.version // TIDY_EVERY > self._tidied:
             table.compact()
-            table.vacuum(config.retain_hours)
+            table.vacuum(OLD_FILES_HOURS)
             self._tidied = table.version // TIDY_EVERY
 
     def columns(self, config: "Settings") -> pa.Schema:
@@ -132,6 +140,7 @@ class ViewSink:
     def _opened(self, config: "Settings") -> SmallCommits:
         if self._table is None:
             self._table = SmallCommits(config, self.generation.table)
+            self._table.set_properties(PROPERTIES)
             self._tidied = self._table.version // TIDY_EVERY
         return self._table
 

@@ -1,9 +1,10 @@
-"""Archive, compact and vacuum the tables of the lake, and remove old checkpoints and task logs."""
+"""Archive, compact and vacuum the tables of the lake, trim their logs, and remove old checkpoints and task logs."""
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -14,9 +15,9 @@ from lockstep.control.intervals import holders
 from lockstep.control.leases import lease
 from lockstep.definition.tables import written_under
 from lockstep.errors import LockstepError
-from lockstep.lake.small_commits import SMALL_FILE, SmallCommits
-from lockstep.ledger import integrity
-from lockstep.ledger.archive import archive
+from lockstep.lake.small_commits import SmallCommits
+from lockstep.ledger import RETENTION, archive, integrity
+from lockstep.maintain import compaction
 from lockstep.replay.cleanup import remove_orphan_shadows
 from lockstep.serving.merged import visible
 
@@ -31,10 +32,10 @@ log = logging.getLogger(__name__)
 NOT_OURS = ("live", "_checkpoints")
 # dbt writes these without a lease, and only Spark's own commits are safe beside those of Spark.
 BY_SPARK = "marts."
-# Compaction rewrites data, so it waits for several files. A table that is written every minute has as many after 16 minutes.
-SMALL_FILES = 16
-# Bytes that one process compacts without Spark, in seconds and with little memory.
-FEW_BYTES = 256 << 20
+# Hours. Spark's VACUUM refuses to keep files for less.
+SPARKS_LEAST = 168
+# Its records are in the control database, and may have to be found in its log: see lockstep.ledger.ops_table.
+BOOKKEEPING = "ops."
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,11 @@ class MaintenanceFailed(LockstepError):
 
 
 def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> list[MaintenanceResult]:
-    """Archive the ledgers of the tables, then compact and vacuum each table under its lease.
+    """Archive the ledgers of the tables, then compact and vacuum each table and trim its log, under its lease.
 
     No file younger than ``retain_hours`` is removed: a reader, an as-of query or a replay's undo may still need it. Nor is one of
-    a version that readers are held at, however old it is. Tables of a replay that is under way are skipped. Shadow tables that no
-    replay needs are removed.
+    a version that readers are held at, however old it is. A log keeps ``log_hours``, what is not archived, and the newest entry.
+    Tables of a replay that is under way are skipped. Shadow tables that no replay needs are removed.
 
     Raises:
         MaintenanceFailed: some tables have trouble. The message names them; all others are done.
@@ -77,8 +78,8 @@ def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run
     attempt("the shadows of replays", lambda: remove_orphan_shadows(spark, settings))
     attempt("the checkpoints", lambda: tidy(settings))
     attempt("the task logs", lambda: trim_logs(settings.home / "airflow" / "logs", settings.retain_hours))
+    attempt(archive.TABLE.name, lambda: _archive(spark, settings, names, run_id, attempt))
     for name in names:
-        attempt(name, partial(archive, spark, settings, name, run_id))
         attempt(name, partial(integrity.record_digests, settings, name))
     held = visible(settings)
     results = [attempt(name, partial(_maintain, spark, settings, held, name, run_id)) for name in ours]
@@ -101,21 +102,47 @@ def trim_logs(directory: Path, hours: int) -> int:
     return len(old)
 
 
+def _archive(
+    spark: "SparkSession",
+    settings: "Settings",
+    tables: Iterable[str],
+    run_id: str,
+    attempt: Callable[[str, Callable[[], object]], object],
+) -> None:
+    """Archive the ledgers of tables. One with trouble keeps its log, and the others are archived."""
+    with archive.archiving(spark, settings, run_id) as take:
+        for table in tables:
+            if table.startswith(archive.LAYERS):
+                attempt(table, partial(take, table))
+
+
 def _maintain(
     spark: "SparkSession", settings: "Settings", held: Mapping[str, int], table: str, run_id: str
 ) -> MaintenanceResult:
     with lease(settings, written_under(table), run_id):
         opened = SmallCommits(settings, table)
+        if table.startswith(archive.LAYERS):
+            opened.set_properties(RETENTION)
         before = opened.file_sizes()
-        small = [size for size in before if size < SMALL_FILE]
-        path = f"delta.`{lake.path(settings, table)}`"
-        if len(small) >= SMALL_FILES:
-            if table.startswith(BY_SPARK) or sum(small) > FEW_BYTES:
-                spark.sql(f"OPTIMIZE {path}")
-            else:
-                opened.compact()
+        compaction.compact(spark, settings, table, opened, by_spark=table.startswith(BY_SPARK))
         if table.startswith(BY_SPARK):
-            spark.sql(f"VACUUM {path} RETAIN {settings.retain_hours} HOURS")
+            spark.sql(
+                f"VACUUM delta.`{lake.path(settings, table)}` RETAIN {max(settings.retain_hours, SPARKS_LEAST)} HOURS"
+            )
         else:
             opened.vacuum(settings.retain_hours, held.get(table))
-        return MaintenanceResult(table, len(before), len(opened.file_sizes()))
+            _trim(settings, table, held.get(table))
+        after = opened.file_sizes()
+        return MaintenanceResult(table, *(sum(map(len, sizes.values())) for sizes in (before, after)))
+
+
+def _trim(settings: "Settings", table: str, held: int | None) -> None:
+    """Remove what a log has longer than ``log_hours``. The newest record, and that of the version of held readers, stay."""
+    has_ledger = table.startswith(archive.LAYERS)
+    if not has_ledger and not table.startswith(BOOKKEEPING):
+        return
+    recorded = (c.version for c in lake.commits(settings, table) if ("ranges" if has_ledger else "seq") in c.record)
+    until = next((version for version in recorded if held is None or version <= held), -1)
+    if has_ledger:
+        until = min(until, archive.archived(settings, table).version)
+    lake.trim(settings, table, until, datetime.now(UTC) - timedelta(hours=settings.log_hours))

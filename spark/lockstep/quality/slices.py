@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.tables import Tables
 from lockstep.definition.view import literal
-from lockstep.ledger.ranges import Range, to_where
+from lockstep.ledger import history
+from lockstep.ledger.ranges import Range, decode, to_where
 
 if TYPE_CHECKING:
     from lockstep.lake import Commit
@@ -35,12 +35,8 @@ class Slice:
 
 def pending(settings: "Settings", table: str, since: int) -> Slice | None:
     """The rows that were added to ``layer.name`` after version ``since`` of its ledger (-1: all rows), or None."""
-    ledger = ledger_of(table)
-    new = [
-        commit
-        for commit in itertools.takewhile(lambda c: c.version > since, lake.commits(settings, ledger))
-        if "ranges" in commit.record and commit.rows
-    ]
+    entries = history.recorded(settings, ledger_of(table), f"version > {since}")
+    new = [commit for commit in itertools.takewhile(lambda c: c.version > since, entries) if commit.rows]
     if not new:
         return None
     where = _offsets(new) if table.startswith("silver.") else _windows(new)
@@ -55,7 +51,7 @@ def ledger_of(table: str) -> str:
 
 def _offsets(commits: "Iterable[Commit]") -> str:
     # A replay consumes no new offsets. Its record names the offsets whose rows it replaced.
-    ranges = [Range(**r) for commit in commits for r in commit.record.get("replayed", commit.record["ranges"])]
+    ranges = [r for commit in commits for r in decode(commit.record.get("replayed", commit.record["ranges"]))]
     return to_where(cover(ranges), "_partition", "_offset")
 
 

@@ -19,7 +19,7 @@ from lockstep.definition.columns import PROVENANCE, log_columns
 from lockstep.definition.tables import Tables
 from lockstep.failpoints import failpoint
 from lockstep.ledger.integrity import record_digest
-from lockstep.ledger.ranges import Range, ends, size, to_where
+from lockstep.ledger.ranges import Range, decode, ends, size, to_where
 from lockstep.refine.classified import Classified, Rows, classified
 from lockstep.refine.parse import GOOD, parse
 from lockstep.refine.watermarks import with_watermark
@@ -155,11 +155,14 @@ def _oldest(settings: "Settings", bronze: str, ranges: list[Range]) -> datetime 
     starts = {r.partition: r.start for r in ranges if r.size}
     lows: list[str | None] = []
     for commit in lake.commits(settings, bronze):
-        taken = [Range(**r) for r in commit.record.get("ranges", ())]
+        taken = decode(commit.record.get("ranges", ()))
         if any(r.size and r.end > starts.get(r.partition, r.end) for r in taken):
             lows += (stats.get("minValues", {}).get("timestamp") for stats in commit.files)
         if taken and all(r.start <= starts.get(r.partition, r.start) for r in taken):
             break
+    else:
+        # The log no longer has all that is taken.
+        return None
     known = [datetime.fromisoformat(low) for low in lows if low]
     return min(known) if known and len(known) == len(lows) else None
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from lockstep import lake
 from lockstep.definition.view import Interval
 from lockstep.lake import Commit
-from lockstep.ledger.ranges import Range
+from lockstep.ledger.ranges import Range, decode
 from lockstep.replay.record import Replay
 from lockstep.replay.runs import overlap
 from lockstep.replay.stages import Model
@@ -52,7 +52,8 @@ class ReplayCommit(Model):
         """The commit, if a replay has made it."""
         if "replay" not in commit.record or "stage" not in commit.record:
             return None
-        return cls.model_validate({**commit.record, "version": commit.version})
+        ranges = {name: decode(commit.record[name]) for name in ("ranges", "replayed") if name in commit.record}
+        return cls.model_validate({**commit.record, **ranges, "version": commit.version})
 
     def overlaps(self, other: "ReplayCommit") -> bool:
         """Whether both have replaced any of the same rows of one table."""

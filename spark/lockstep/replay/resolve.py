@@ -13,12 +13,13 @@ from lockstep.definition import View
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import Interval
+from lockstep.ledger import history
 from lockstep.ledger.ranges import Range, size
 from lockstep.replay.missing import ranges_missing
 from lockstep.replay.parse import scope
 from lockstep.replay.plan import Part, Plan, Target
 from lockstep.replay.request import LAYERS, Layer, ReplayRefused, Request
-from lockstep.replay.runs import Run, hull, overlap, runs
+from lockstep.replay.runs import arrival_of, hull, overlap, runs_between, runs_of
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -52,14 +53,22 @@ def arrival_span(request: Request, contract: Contract, start: datetime, end: dat
 def _part(settings: "Settings", request: Request, contract: Contract, layers: tuple[Layer, ...]) -> Part | None:
     tables = Tables.of(contract)
     source, arrival = (tables.log, "_arrival") if layers[0] == "gold" else (tables.bronze, "timestamp")
-    source_runs = list(runs(settings, source, arrival))
     # Silver is replayed in whole runs of refine, because they decide what is a duplicate.
-    whole_runs = list(runs(settings, tables.log, "_arrival")) if "silver" in layers else None
-    ranges = _ranges(settings, request, contract, source_runs, whole_runs)
+    of_silver = "silver" in layers
+    candidates = (tables.log, "_arrival") if of_silver else (source, arrival)
+    if request.start and request.end:
+        chosen = runs_between(settings, *candidates, arrival_span(request, contract, request.start, request.end))
+        ranges = hull((run.entry for run in chosen), contract.topic)
+    else:
+        asked = _asked(settings, request, contract, source)
+        chosen = runs_of(settings, *candidates, asked)
+        ranges = hull((run.entry for run in chosen), contract.topic) if of_silver else asked
     missing = _missing(settings, request, contract) if "bronze" in layers else ()
     if not size(ranges) and not missing:
         return None
-    read = [run for run in source_runs if overlap(run.entry.ranges, ranges)]
+    # A row has the same time of arrival in both tables.
+    found = runs_between(settings, source, arrival, arrival_of(chosen)) if of_silver and chosen else chosen
+    read = [run for run in found if overlap(run.entry.ranges, ranges)]
     times = [(run.first, run.last) for run in read if run.first and run.last]
     return Part(
         stream=contract.name,
@@ -72,24 +81,11 @@ def _part(settings: "Settings", request: Request, contract: Contract, layers: tu
     )
 
 
-def _ranges(
-    settings: "Settings", request: Request, contract: Contract, source: list[Run], whole_runs: list[Run] | None
-) -> list[Range]:
-    candidates = source if whole_runs is None else whole_runs
-    if request.start and request.end:
-        span = arrival_span(request, contract, request.start, request.end)
-        return hull((run.entry for run in candidates if run.overlaps(span)), contract.topic)
-    asked = _asked(settings, request, contract, source)
-    if whole_runs is None:
-        return asked
-    return hull((run.entry for run in candidates if overlap(run.entry.ranges, asked)), contract.topic)
-
-
-def _asked(settings: "Settings", request: Request, contract: Contract, source: list[Run]) -> list[Range]:
+def _asked(settings: "Settings", request: Request, contract: Contract, source: str) -> list[Range]:
     """The ranges of a request by offsets or versions."""
     if request.versions:
         return _by_versions(settings, request, contract)
-    position = {r.partition: r for r in hull((run.entry for run in source), contract.topic)}
+    position = {r.partition: r for r in history.position(settings, source)}
     asked = []
     for partition, (start, end) in sorted((request.offsets or {}).items()):
         present = position.get(partition)
@@ -107,12 +103,12 @@ def _by_versions(settings: "Settings", request: Request, contract: Contract) -> 
     layer, _, name = request.table.partition(".")
     table = Tables.of(contract).log if layer == "silver" else f"{layer}.{name}"
     first, last = request.version_range
-    commits = list(lake.commits(settings, table))
-    if not commits or last > commits[0].version:
-        has = f"ends at version {commits[0].version}" if commits else "does not exist yet"
+    newest = next(lake.commits(settings, table), None)
+    if newest is None or last > newest.version:
+        has = f"ends at version {newest.version}" if newest else "does not exist yet"
         raise ReplayRefused(f"There is no version {last} of {table}, which {has}. No row was read.")
-    entries = (ledger.entry(c) for c in commits if first <= c.version <= last and "ranges" in c.record)
-    return hull(entries, contract.topic)
+    commits = history.recorded(settings, table, f"version BETWEEN {first} AND {last}")
+    return hull((ledger.entry(c) for c in commits if first <= c.version <= last), contract.topic)
 
 
 def _missing(settings: "Settings", request: Request, contract: Contract) -> tuple[Range, ...]:

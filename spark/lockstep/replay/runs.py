@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lockstep import lake, ledger
+from lockstep import ledger
 from lockstep.definition.view import Interval
+from lockstep.ledger import history
+from lockstep.ledger.history import STATISTICS_STEP
 from lockstep.ledger.ranges import Range
 
 if TYPE_CHECKING:
     from lockstep.lake import Commit
     from lockstep.settings import Settings
-
-# Delta cuts the timestamps of its statistics to milliseconds: the last row may have arrived so much later.
-STATISTICS_STEP = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,34 @@ class Run:
         return self.first is None or self.last is None or (self.first < span[1] and self.last >= span[0])
 
 
-def runs(settings: "Settings", table: str, arrival: str) -> Iterator[Run]:
-    """The table's runs, newest first; ``arrival`` is its column with the time of arrival."""
-    for commit in lake.commits(settings, table):
-        if "ranges" in commit.record:
-            entry = ledger.entry(commit)
-            if any(r.size for r in entry.ranges):
-                yield Run(entry, *arrivals(commit, arrival), commit.size)
+def runs_between(settings: "Settings", table: str, arrival: str, span: Interval | None) -> list[Run]:
+    """The table's runs of which a row may have arrived in the interval (None: always), newest first.
+
+    Args:
+        arrival: the table's column with the time of arrival.
+    """
+    found = _runs(settings, table, arrival, history.within(*span) if span else "true")
+    return [run for run in found if span is None or run.overlaps(span)]
+
+
+def runs_of(settings: "Settings", table: str, arrival: str, ranges: Sequence[Range]) -> list[Run]:
+    """The table's runs that took any of these offsets, newest first."""
+    found = _runs(settings, table, arrival, history.containing(table, ranges))
+    return [run for run in found if overlap(run.entry.ranges, ranges)]
+
+
+def _runs(settings: "Settings", table: str, arrival: str, where: str) -> Iterator[Run]:
+    for commit in history.recorded(settings, table, where):
+        entry = ledger.entry(commit)
+        if any(r.size for r in entry.ranges):
+            yield Run(entry, *arrivals(commit, arrival), commit.size)
+
+
+def arrival_of(runs: Iterable[Run]) -> Interval | None:
+    """The arrivals of the first and the last row of the runs (UTC); None where the statistics do not tell."""
+    times = [(run.first, run.last) for run in runs]
+    known = [(first, last) for first, last in times if first and last]
+    return (min(t[0] for t in known), max(t[1] for t in known)) if known and len(known) == len(times) else None
 
 
 def arrivals(commit: "Commit", column: str) -> tuple[datetime | None, datetime | None]:

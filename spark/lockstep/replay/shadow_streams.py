@@ -18,7 +18,7 @@ from lockstep.refine.parse import parse
 from lockstep.refine.silver import QUARANTINE, classify, oldest_of, remembered
 from lockstep.refine.watermarks import with_watermark
 from lockstep.replay.plan import Part, Plan
-from lockstep.replay.runs import enclosing, overlap, runs
+from lockstep.replay.runs import enclosing, overlap, runs_of
 from lockstep.replay.stages import ShadowedBronze, ShadowedSilver
 from lockstep.replay.tables import shadow_result, write_shadow
 
@@ -40,7 +40,7 @@ def shadow_bronze(spark: "SparkSession", settings: "Settings", part: Part, repla
     table = shadow_of(bronze, replay)
     if known := shadow_result(settings, table, ShadowedBronze):
         return known
-    entries = [run.entry for run in runs(settings, bronze, "timestamp") if overlap(run.entry.ranges, part.ranges)]
+    entries = [run.entry for run in runs_of(settings, bronze, "timestamp", part.ranges)]
     rows = lake.read(spark, settings, bronze)
     # One range for each partition: Spark's source takes no more, and rows that bronze has are left out below. An empty range does
     # not count: its offset may be older than the log's first.
@@ -113,7 +113,9 @@ def _classified(
     spark: "SparkSession", settings: "Settings", contract: Contract, part: Part, raw: "DataFrame", log: "DataFrame"
 ) -> "DataFrame":
     """Each row with its outcome, decided in the order in which the runs of refine took the rows."""
-    entries = [run.entry for run in runs(settings, Tables.of(contract).log, "_arrival")]
+    # The run before the first one, too: it says which times the partitions had reached.
+    wider = [Range(r.topic, r.topic_id, r.partition, max(r.start - 1, 0), r.end) for r in part.ranges]
+    entries = [run.entry for run in runs_of(settings, Tables.of(contract).log, "_arrival", wider)]
     ranges = [(e.seq, r.partition, r.start, r.end) for e in entries for r in e.ranges if overlap((r,), part.ranges)]
     by_run = spark.createDataFrame(ranges, "_run BIGINT, p INT, low BIGINT, high BIGINT")
     inside = F.expr("_partition = p AND _offset >= low AND _offset < high")

@@ -20,7 +20,7 @@ from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import Interval
 from lockstep.lake import Txn
 from lockstep.ledger.heads import advance
-from lockstep.ledger.ranges import Range, to_where, where_below
+from lockstep.ledger.ranges import Range, encode, to_where, where_below
 from lockstep.refine.classified import newest
 from lockstep.replay.commits import Action, ReplayCommit, commits_of_replay, committed_tables
 from lockstep.replay.plan import Part
@@ -82,7 +82,7 @@ class Writer:
 
     def write_bronze(self, table: str, rows: "DataFrame", ranges: list[Range]) -> None:
         """Append the lost rows of the ranges; to undo that, put back the rows of the ranges as they were."""
-        replayed = [r.as_dict() for r in ranges]
+        replayed = encode(ranges)
         record = self._entry(
             "ingest", newest_entry(self.settings, table), counts={"rows": 0}, rows=0, replayed=replayed
         )
@@ -104,7 +104,7 @@ class Writer:
         if tables.current and not self.is_written(tables.current):
             log = self.read(tables.log).where(f"NOT {part.where}").unionByName(rows)
             self._replace_without_ledger(tables.current, newest(log, CONTRACTS[part.stream].unique_id), "true")
-        replayed = [r.as_dict() for r in part.ranges]
+        replayed = encode(part.ranges)
         record = self._entry("refine", newest_entry(self.settings, tables.log), counts=dict(delta), replayed=replayed)
         self._replace(tables.log, rows, part.where, record)
 

@@ -17,7 +17,7 @@ from lockstep.failpoints import failpoint
 from lockstep.ingest import bronze
 from lockstep.lake import writes
 from lockstep.ledger import heads
-from lockstep.ledger.ranges import Range
+from lockstep.ledger.ranges import decode
 
 # What the server runs goes there as code: it does not have the tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -50,7 +50,7 @@ def without_order() -> None:
 
     def early(df: Any, config: Any, table: str, txn: lake.Txn, record: Any) -> None:
         with database.control(config) as connection:
-            heads.advance(connection, table, 1, record["seq"], [Range(**r) for r in record["ranges"]])
+            heads.advance(connection, table, 1, record["seq"], decode(record["ranges"]))
         failpoint("head-moved")
         append(df, config, table, txn, record)
 

@@ -7,15 +7,14 @@ import pytest
 from lockstep import lake, ledger
 from lockstep.definition.tables import bronze_of
 from lockstep.ingest.bronze import ingest
-from lockstep.maintain import maintain
-from lockstep.maintain import run as housekeeping
+from lockstep.maintain import compaction, maintain
 from lockstep.maintain.run import MaintenanceFailed
 
 
 def test_small_files_become_one_every_version_stays_readable_and_the_ledger_is_archived(
     spark, settings, stream, shop, rows, monkeypatch
 ):
-    monkeypatch.setattr(housekeeping, "SMALL_FILES", 3)
+    monkeypatch.setattr(compaction, "SMALL_FILES", 3)
     for n in range(3):
         shop.view(f"e{n}", n)
         shop.flush()

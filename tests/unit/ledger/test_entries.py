@@ -51,6 +51,17 @@ def test_housekeeping_leaves_a_table_untouched_and_another_writer_does_not(setti
     assert not ledger.untouched(settings, newest)
 
 
+def test_a_table_has_only_grown_while_nobody_replays_it_and_its_log_reaches_back(settings):
+    for version in (4, 5):
+        write_commit(settings, ORDERS, version, ledger_record(ranges({0: (0, 10)}, "orders"), seq=version))
+    write_commit(settings, ORDERS, 6, operation="OPTIMIZE")
+    assert ledger.only_grew(settings, ORDERS, 4)
+    assert not ledger.only_grew(settings, ORDERS, 3), "a replay may have been in what the log no longer has"
+    write_commit(settings, ORDERS, 7, ledger_record(ranges({0: (10, 10)}, "orders"), seq=6, replay="r"))
+    assert not ledger.only_grew(settings, ORDERS, 5)
+    assert ledger.only_grew(settings, ORDERS, 7)
+
+
 def test_a_partition_that_a_downstream_table_has_not_seen_starts_where_the_source_did(settings):
     bronze, other = "bronze.page_views", {2: (5, 9)}
     write_commit(settings, bronze, 0, ledger_record(ranges({0: (100, 110)}), seq=1))

@@ -1,12 +1,14 @@
 """The arithmetic of offset ranges."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.errors import LedgerBroken
 from lockstep.ledger.planning import plan, plan_downstream
-from lockstep.ledger.ranges import Range, TopicOffsets, ends, size, to_where
+from lockstep.ledger.ranges import Range, TopicOffsets, decode, encode, ends, size, to_where
 
 logs = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(0, 1000), st.integers(0, 5000)), min_size=1)
 
@@ -66,3 +68,11 @@ def test_a_predicate_selects_the_rows_of_the_ranges_and_nothing_else():
     ranges = [Range("orders", "id-1", 0, 5, 7), Range("orders", "id-1", 1, 3, 3)]
     assert to_where(ranges) == "((partition = 0 AND offset >= 5 AND offset < 7))"
     assert to_where(ranges[1:]) == "false"
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 99), st.integers(0, 99), st.integers(0, 99))))
+def test_a_record_has_all_ranges(places):
+    ranges = [Range(topic, f"id-{topic}", p, start, start + more) for topic, p, start, more in places]
+    record = json.loads(json.dumps(encode(ranges)))
+    assert sorted(decode(record)) == sorted(ranges)
+    assert encode(decode(record)) == record
