@@ -79,8 +79,9 @@ def _flat_change(contract: "Contract") -> "list[Column]":
     before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*public), {"timestampFormat": TIMESTAMP_FORMAT}))
     row = F.when(deleted, F.col("_payload.before")).otherwise(F.col("_payload.after"))
     lsn = F.col("_payload.source.lsn")
-    # Debezium: source.sequence is ["<LSN of the last commit>", "<LSN of this row>"]; the first is null in a snapshot.
-    commit = F.get_json_object(F.col("_payload.source.sequence"), "$[0]").cast("bigint")
+    # Debezium: source.sequence is ["<LSN of the last commit>", "<LSN of this row>"]; the first is null in a snapshot, which Spark
+    # gives as the text null.
+    commit = F.get_json_object(F.col("_payload.source.sequence"), "$[0]").try_cast("bigint")
     return [
         *(row[name].alias(name) for name in contract.columns),
         F.col("_payload.op").alias("_op"),
@@ -98,8 +99,12 @@ def _reason(contract: "Contract") -> "Column":
     reason = F.when(empty, "empty").when(malformed, "malformed")
     if contract.kind == "changes":
         reason = reason.when(F.col("_op").isNull() | F.col("_lsn").isNull(), "not a change event")
+        # Nothing else is asked of a delete: without REPLICA IDENTITY FULL, its record has no more than the key.
+        for name in contract.unique_id:
+            reason = reason.when(F.col(name).isNull(), f"missing {name}")
+    asked = ~F.col("_deleted") if contract.kind == "changes" else F.lit(True)
     for name in contract.required:
-        reason = reason.when(F.col(name).isNull(), f"missing {name}")
+        reason = reason.when(asked & F.col(name).isNull(), f"missing {name}")
     if contract.kind == "events":
         ahead = F.col(contract.event_time) - F.col("_arrival")
         limit = F.make_dt_interval(secs=F.lit(contract.max_clock_skew.total_seconds()))
