@@ -27,6 +27,8 @@ RETENTION = {
     "delta.setTransactionRetentionDuration": "interval 400 days",
     "delta.logRetentionDuration": "interval 400 days",
 }
+# What each entry of silver takes over from the one before it.
+_KEPT = ("newest", "commits", "truncated")
 # Operations of Delta that change no row.
 HOUSEKEEPING = {"CREATE TABLE", "ADD COLUMNS", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
 
@@ -40,6 +42,9 @@ class Entry:
             counts none, because its rows were counted before.
         counts: the writer's own sums, such as silver's ``{silver, duplicates, quarantined, markers}``; bronze's is ``rows``.
         totals: the sums of ``counts`` over this entry and all before it.
+        commits: in silver's ledger of changes, the generation and LSN of each partition's newest commit up to here.
+        truncated: in silver's ledger of changes, the position of the newest TRUNCATE up to here, and the time of its commit
+            (milliseconds, UTC).
         newest: in silver's ledger of events, the newest Kafka timestamp of each partition up to here (milliseconds, UTC).
         code_since: since this entry, no other code version has written the table; 1: none ever has.
         signed: where somebody has accepted a gap, who (``by``) and the ``reason``. The ranges are the gap, and have no rows.
@@ -59,6 +64,8 @@ class Entry:
     counts: Mapping[str, int]
     totals: Mapping[str, int]
     committed_at: int
+    commits: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    truncated: tuple[int, ...] | None = None
     newest: Mapping[int, int] = field(default_factory=dict)
     code_since: int = 1
     signed: Mapping[str, str] | None = None
@@ -85,6 +92,8 @@ def entry(commit: Commit) -> Entry:
         counts=counts,
         totals=add(record.get("before", {}), counts),
         committed_at=commit.timestamp,
+        commits={int(partition): (at[0], at[1]) for partition, at in record.get("commits", {}).items()},
+        truncated=tuple(record["truncated"]) if record.get("truncated") else None,
         newest={int(partition): at for partition, at in record.get("newest", {}).items()},
         code_since=record["code_since"],
         signed=record.get("signed"),
@@ -203,7 +212,7 @@ def record(
         "code_version": code_version(),
         "ranges": [r.as_dict() for r in ranges],
         "before": dict(previous.totals) if previous else {},
-        **({"newest": dict(previous.newest)} if previous and previous.newest else {}),
+        **({name: value for name in _KEPT if (value := getattr(previous, name, None))}),
         **more,
     }
 
