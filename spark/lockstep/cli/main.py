@@ -20,6 +20,7 @@ _COMMANDS = {
     "doctor": "lockstep.cli.stack:diagnose",
     "reset": "lockstep.cli.stack:reset",
     "jars": "lockstep.cli.stack:fetch_jars",
+    "snapshot": "lockstep.cli.snapshot:snapshot",
     "init": "lockstep.cli.init:init",
     "new": "lockstep.cli.new:app",
     "check": "lockstep.cli.check:check",

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column
+
     from lockstep.contracts import Contract
 
 Columns = Mapping[str, str]
@@ -13,7 +15,8 @@ PROVENANCE: Columns = {"_topic": "STRING", "_partition": "INT", "_offset": "BIGI
 # What an event has beside the payload: the watermark of its partition when it came (UTC; see lockstep.refine.watermarks).
 EVENT: Columns = {"_watermark": "TIMESTAMP"}
 # What a change of a table has beside the row: Debezium's operation (c, u, d, r, t), the LSNs of the row and of its commit, the
-# time of the commit (UTC), whether it is a delete, and the row before an update, as JSON without its PII.
+# time of the commit (UTC), whether it is a delete, the row before an update, as JSON without its PII, and the generation of the
+# source: a database that was restored or replaced begins the next one, because its LSNs begin anew.
 CHANGE: Columns = {
     "_op": "STRING",
     "_lsn": "BIGINT",
@@ -21,7 +24,12 @@ CHANGE: Columns = {
     "_committed_at": "TIMESTAMP",
     "_deleted": "BOOLEAN",
     "_before": "STRING",
+    "_generation": "INT",
 }
+# What orders the changes of one row, and by which of them a change is newer.
+POSITION = ("_generation", "_commit_lsn", "_lsn")
+# Rows from before there were generations have none.
+FIRST_GENERATION = 1
 # How Spark writes a timestamp into JSON without losing its microseconds.
 TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
@@ -29,6 +37,13 @@ TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 def log_columns(contract: "Contract") -> Columns:
     """The columns of a stream's log in silver."""
     return {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else EVENT)}
+
+
+def generation() -> "Column":
+    """The generation of a change that comes from silver or from the parser."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(F.col("_generation"), F.lit(FIRST_GENERATION))
 
 
 def ddl(columns: Columns) -> str:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import states
-from lockstep.definition.columns import TIMESTAMP_FORMAT, ddl
+from lockstep.definition.columns import POSITION, TIMESTAMP_FORMAT, ddl, generation
 from lockstep.definition.keyed import Event, Input, Keyed
 from lockstep.definition.view import EPOCH, MICROSECOND
 
@@ -122,7 +122,7 @@ def _changes(stream: str, readers: "Sequence[Reader]", changes: "DataFrame") -> 
     A change goes to the keys that its row has now. Where an update took the row from another key, that one gets a delete.
     """
     names = [name for name in changes.columns if not name.startswith("_")]
-    provenance = ("_arrival", "_partition", "_offset", "_lsn", "_commit_lsn", "_committed_at")
+    provenance = ("_arrival", "_partition", "_offset", *POSITION, "_committed_at")
     before = F.from_json("_before", ddl(CONTRACTS[stream].columns))
     now = {f"_now_{number}": _keys(read) for number, (_, _, read) in enumerate(readers)}
     with_both = changes.withColumns({**now, "_was": before})
@@ -147,7 +147,8 @@ def _position(stream: str) -> "Column":
     if CONTRACTS[stream].kind != "changes":
         return F.lit(None).cast("string")
     # An LSN has at most 20 digits. With zeros before them, the texts sort as the numbers do.
-    return F.concat_ws("/", *(F.lpad(F.col(c).cast("string"), 20, "0") for c in ("_commit_lsn", "_lsn")))
+    lsns = (F.lpad(F.col(name).cast("string"), 20, "0") for name in ("_commit_lsn", "_lsn"))
+    return F.concat_ws("/", F.lpad(generation().cast("string"), 6, "0"), *lsns)
 
 
 def time_of(row: "Mapping[str, Any]") -> datetime:

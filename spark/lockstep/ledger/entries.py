@@ -28,6 +28,8 @@ RETENTION = {
     "delta.setTransactionRetentionDuration": "interval 400 days",
     "delta.enableExpiredLogCleanup": "false",
 }
+# What each entry of silver takes over from the one before it.
+_KEPT = ("newest", "commits", "truncated")
 # Operations of Delta that change no row.
 HOUSEKEEPING = {"CREATE TABLE", "ADD COLUMNS", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
 
@@ -50,6 +52,9 @@ class Entry:
             counts none, because its rows were counted before.
         counts: the writer's own sums, such as silver's ``{silver, duplicates, quarantined, markers}``; bronze's is ``rows``.
         totals: the sums of ``counts`` over this entry and all before it.
+        commits: in silver's ledger of changes, the generation and LSN of each partition's newest commit up to here.
+        truncated: in silver's ledger of changes, the position of the newest TRUNCATE up to here, and the time of its commit
+            (milliseconds, UTC).
         newest: in silver's ledger of events, the newest Kafka timestamp of each partition up to here (milliseconds, UTC).
         code_since: since this entry, no other code version has written the table; 1: none ever has.
         epochs: in bronze's ledger, the leader epoch in which the log of each partition was read up to here.
@@ -71,6 +76,8 @@ class Entry:
     counts: Mapping[str, int]
     totals: Mapping[str, int]
     committed_at: int
+    commits: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    truncated: tuple[int, ...] | None = None
     newest: Mapping[int, int] = field(default_factory=dict)
     code_since: int = 1
     epochs: Mapping[int, int] = field(default_factory=dict)
@@ -99,6 +106,8 @@ def entry(commit: Commit) -> Entry:
         counts=counts,
         totals=add(record.get("before", {}), counts),
         committed_at=commit.timestamp,
+        commits={int(partition): (at[0], at[1]) for partition, at in record.get("commits", {}).items()},
+        truncated=tuple(record["truncated"]) if record.get("truncated") else None,
         newest={int(partition): at for partition, at in record.get("newest", {}).items()},
         code_since=record["code_since"],
         epochs={int(partition): epoch for partition, epoch in record.get("epochs", {}).items()},
@@ -195,7 +204,7 @@ def record(
         "code_version": code_version(),
         "ranges": encode(ranges),
         "before": dict(previous.totals) if previous else {},
-        **({"newest": dict(previous.newest)} if previous and previous.newest else {}),
+        **({name: value for name in _KEPT if (value := getattr(previous, name, None))}),
         **more,
     }
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from lockstep.definition.columns import POSITION, generation
 from lockstep.lake import small_commits
 from lockstep.ledger.ranges import to_where
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 OUTCOMES = ("silver", "duplicates", "quarantined", "markers")
 # What makes a change of a table newer than another one of the same row.
-_NEWEST_FIRST = ("_commit_lsn", "_lsn", "_offset")
+_NEWEST = (*POSITION, "_offset")
+# Generation and LSN of a commit of the source.
+COMMIT = ("_generation", "_commit_lsn")
+Commit = tuple[int, int]
 # A DataFrame of Spark, or a table of Arrow.
 Rows = Any
 
@@ -45,6 +49,12 @@ class Classified(Protocol):
 
     def newest(self, key: tuple[str, ...], columns: list[str]) -> Rows:
         """Of each row of the source table, its newest change that goes to silver."""
+
+    def any(self, flag: str) -> bool:
+        """Whether a row has a flag: the name of a column."""
+
+    def newest_commits(self) -> dict[int, Commit]:
+        """Per partition, the newest commit of the changes that were streamed (see :mod:`lockstep.refine.source_order`)."""
 
 
 @contextmanager
@@ -83,6 +93,13 @@ class InSpark:
     def newest(self, key: tuple[str, ...], columns: list[str]) -> "DataFrame":
         return newest(self.silver(columns), key)
 
+    def any(self, flag: str) -> bool:
+        return not self._rows.where(flag).isEmpty()
+
+    def newest_commits(self) -> dict[int, Commit]:
+        newest = self._rows.where("_streamed").groupBy("_partition").agg(F.max(F.struct(*COMMIT)).alias("newest"))
+        return {row["_partition"]: tuple(row["newest"]) for row in newest.collect()}
+
 
 class Collected:
     """Rows that were collected."""
@@ -112,7 +129,17 @@ class Collected:
         return bad.append_column("_run_id", pa.array([run_id] * bad.num_rows, pa.string())).select(columns)
 
     def newest(self, key: tuple[str, ...], columns: list[str]) -> pa.Table:
-        return small_commits.newest(self.silver(columns), key, *_NEWEST_FIRST)
+        return small_commits.newest(self.silver(columns), key, *_NEWEST)
+
+    def any(self, flag: str) -> bool:
+        return bool(pc.any(self._rows[flag]).as_py())
+
+    def newest_commits(self) -> dict[int, Commit]:
+        found: dict[int, Commit] = {}
+        for row in self._rows.filter(pc.field("_streamed")).select(["_partition", *COMMIT]).to_pylist():
+            at = (row["_generation"], row["_commit_lsn"])
+            found[row["_partition"]] = max(at, found.get(row["_partition"], at))
+        return found
 
 
 def counted(rows: "DataFrame") -> dict[str, int]:
@@ -123,5 +150,6 @@ def counted(rows: "DataFrame") -> dict[str, int]:
 
 def newest(changes: "DataFrame", key: tuple[str, ...]) -> "DataFrame":
     """The newest change of each row of the source table."""
-    window = Window.partitionBy(*key).orderBy(*map(F.desc, _NEWEST_FIRST))
+    order = (generation() if name == "_generation" else F.col(name) for name in _NEWEST)
+    window = Window.partitionBy(*key).orderBy(*(column.desc() for column in order))
     return changes.withColumn("_rank", F.row_number().over(window)).where("_rank = 1").drop("_rank")

@@ -7,12 +7,14 @@ Each row of bronze becomes exactly one row, with the payload's columns and:
 ``_partition``     INT
 ``_offset``        BIGINT
 ``_arrival``       TIMESTAMP    the record's Kafka timestamp (UTC)
-``_marker``        BOOLEAN      a heartbeat or a tombstone: counted, but no data
+``_marker``        BOOLEAN      a heartbeat, a tombstone or a TRUNCATE: counted, but no data
 ``_reason``        STRING       why the row goes to quarantine; null for a good one
 =================  ===========  ==========================================================================================
 
-Changes also have ``_op`` (Debezium's c, u, d, r, t), ``_lsn`` and ``_commit_lsn`` (BIGINT), ``_committed_at``, ``_deleted``, and
-``_before``: the row before an update, as JSON without its personal columns.
+Changes also have ``_op`` (Debezium's c, u, d, r, t), ``_lsn`` and ``_commit_lsn`` (BIGINT), ``_committed_at``, ``_deleted``,
+``_before``: the row before an update, as JSON without its personal columns, and ``_generation``: the life of the source database
+that they come from. ``_truncates`` says that the record is a TRUNCATE, which ends all older rows of its table, and ``_by_us``
+that it is one of the deletes that stand for it.
 """
 
 from typing import TYPE_CHECKING
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep.contracts.contract import HEARTBEAT
-from lockstep.definition.columns import TIMESTAMP_FORMAT, ddl, struct
+from lockstep.definition.columns import FIRST_GENERATION, TIMESTAMP_FORMAT, ddl, struct
 from lockstep.refine.tokens import tokenise
 
 if TYPE_CHECKING:
@@ -28,10 +30,14 @@ if TYPE_CHECKING:
 
     from lockstep.contracts import Contract
 
+# The header in which a change has the generation of its source. Without it, it is of the first one.
+GENERATION = "lockstep-generation"
+# Who wrote the deletes that stand for a TRUNCATE (:mod:`lockstep.refine.truncates`), in the place of Debezium's connector.
+US = "lockstep"
 # A row that is data, and passed validation.
 GOOD = "NOT _marker AND _reason IS NULL"
 _CORRUPT = "_corrupt_record"
-_SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING>"
+_SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING, connector: STRING>"
 
 
 def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
@@ -44,13 +50,16 @@ def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
         F.col("timestamp").alias("_arrival"),
         F.col("key").alias("_key"),
         F.col("value").alias("_value"),
+        F.col("headers").alias("_headers"),
         _is_marker(contract).alias("_marker"),
         F.from_json("_text", body, {"columnNameOfCorruptRecord": _CORRUPT}).alias("_payload"),
     )
     flat = parsed.select("*", *(_flat_event(contract) if contract.kind == "events" else _flat_change(contract)))
+    if contract.kind == "changes":
+        flat = flat.withColumn("_marker", F.col("_marker") | F.col("_truncates"))
     validated = flat.withColumn("_reason", F.when(~F.col("_marker"), _reason(contract)))
     tokens = {name: tokenise(name) for name in contract.pii}
-    validated = validated.drop("_payload")
+    validated = validated.drop("_payload", "_headers")
     return validated.withColumns(tokens) if tokens else validated
 
 
@@ -75,12 +84,15 @@ def _flat_event(contract: "Contract") -> "list[Column]":
 
 def _flat_change(contract: "Contract") -> "list[Column]":
     deleted = F.col("_payload.op") == "d"
+    truncates = (F.col("_payload.op") == "t") & F.col("_payload.source.lsn").isNotNull()
+    generation = F.get(F.filter("_headers", lambda h: h["key"] == GENERATION), F.lit(0))["value"]
     public = [F.col(f"_payload.before.{name}") for name in contract.columns if name not in contract.pii]
     before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*public), {"timestampFormat": TIMESTAMP_FORMAT}))
     row = F.when(deleted, F.col("_payload.before")).otherwise(F.col("_payload.after"))
     lsn = F.col("_payload.source.lsn")
-    # Debezium: source.sequence is ["<LSN of the last commit>", "<LSN of this row>"]; the first is null in a snapshot.
-    commit = F.get_json_object(F.col("_payload.source.sequence"), "$[0]").cast("bigint")
+    # Debezium: source.sequence is ["<LSN of the last commit>", "<LSN of this row>"]; the first is null in a snapshot, which Spark
+    # gives as the text null.
+    commit = F.get_json_object(F.col("_payload.source.sequence"), "$[0]").try_cast("bigint")
     return [
         *(row[name].alias(name) for name in contract.columns),
         F.col("_payload.op").alias("_op"),
@@ -89,6 +101,9 @@ def _flat_change(contract: "Contract") -> "list[Column]":
         F.timestamp_millis(F.col("_payload.source.ts_ms")).alias("_committed_at"),
         F.coalesce(deleted, F.lit(False)).alias("_deleted"),
         F.when(F.col("_payload.before").isNotNull(), before).alias("_before"),
+        F.coalesce(generation.cast("string").try_cast("int"), F.lit(FIRST_GENERATION)).alias("_generation"),
+        F.coalesce(truncates, F.lit(False)).alias("_truncates"),
+        (F.coalesce(F.col("_payload.source.connector"), F.lit("")) == US).alias("_by_us"),
     ]
 
 
@@ -98,8 +113,12 @@ def _reason(contract: "Contract") -> "Column":
     reason = F.when(empty, "empty").when(malformed, "malformed")
     if contract.kind == "changes":
         reason = reason.when(F.col("_op").isNull() | F.col("_lsn").isNull(), "not a change event")
+        # Nothing else is asked of a delete: without REPLICA IDENTITY FULL, its record has no more than the key.
+        for name in contract.unique_id:
+            reason = reason.when(F.col(name).isNull(), f"missing {name}")
+    asked = ~F.col("_deleted") if contract.kind == "changes" else F.lit(True)
     for name in contract.required:
-        reason = reason.when(F.col(name).isNull(), f"missing {name}")
+        reason = reason.when(asked & F.col(name).isNull(), f"missing {name}")
     if contract.kind == "events":
         ahead = F.col(contract.event_time) - F.col("_arrival")
         limit = F.make_dt_interval(secs=F.lit(contract.max_clock_skew.total_seconds()))

@@ -3,7 +3,8 @@
 One run takes what bronze has after silver's position. It commits in an order in which a crash between two commits does no harm:
 quarantine first, then a change stream's current rows (a MERGE that writes newer LSNs only), and last the table whose ledger says
 that the run is done. Each of the first two pins the ranges of the run: after a crash the retry must take the same ranges, because
-its commit has the same transaction id, and is skipped.
+its commit has the same transaction id, and is skipped. The deletes that stand for a TRUNCATE are written to the topic before the
+last commit: a retry writes them again, and silver finds the second ones to be duplicates.
 """
 
 from dataclasses import replace
@@ -15,13 +16,15 @@ from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
-from lockstep.definition.columns import PROVENANCE, log_columns
+from lockstep.definition.columns import FIRST_GENERATION, POSITION, PROVENANCE, generation, log_columns
 from lockstep.definition.tables import Tables
 from lockstep.failpoints import failpoint
 from lockstep.ledger.integrity import record_digest
 from lockstep.ledger.ranges import Range, decode, ends, size, to_where
 from lockstep.refine.classified import Classified, Rows, classified
 from lockstep.refine.parse import GOOD, parse
+from lockstep.refine.source_order import check_order, with_order
+from lockstep.refine.truncates import newest_truncate, with_ended, write_deletes
 from lockstep.refine.watermarks import with_watermark
 from lockstep.version import code_version
 
@@ -119,11 +122,17 @@ def _write(
     parsed, before = parse(raw, contract), previous.newest if previous else {}
     if earlier is not None and lake.is_small(size(ranges)):
         earlier = with_ids_of(earlier, parsed, contract)
+    if tables.current:
+        parsed = with_order(parsed, previous.commits if previous else {})
+        parsed = with_ended(parsed, previous.truncated if previous else None)
     rows = classify(with_watermark(parsed, contract, before), earlier, contract)
     with classified(rows, small=lake.is_small(size(ranges))) as found:
+        if tables.current and found.any("_fallen"):
+            check_order(spark, settings, contract, tables, rows)
         counts = found.counts()
         newest = {p: max(at, before.get(p, at)) for p, at in found.newest_timestamps().items()}
-        record = ledger.record("refine", previous, run_id, ranges, counts=counts, newest={**before, **newest})
+        source = _source(found, rows, previous) if tables.current else {}
+        record = ledger.record("refine", previous, run_id, ranges, counts=counts, newest={**before, **newest}, **source)
         if counts["quarantined"]:
             lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=QUARANTINE_PROPERTIES)
             _quarantine(found, settings, tables.quarantine, ranges, record)
@@ -131,9 +140,22 @@ def _write(
         if tables.current and counts["silver"]:
             _apply(found.newest(contract.unique_id, columns), settings, contract, tables.current, record)
             failpoint("changes-applied")
+        if tables.current and (found.any("_truncates") or found.any("_ended")):
+            write_deletes(spark, settings, contract, tables, source["truncated"])
+            failpoint("deletes-written")
         lake.append(found.silver(columns), settings, tables.log, ledger.txn(tables.log, record), record)
         failpoint("silver-committed")
         return ledger.committed(settings, tables.log, record)
+
+
+def _source(found: Classified, rows: "DataFrame", previous: ledger.Entry | None) -> dict[str, Any]:
+    """How far the source's log has come, of a stream of changes: see :class:`lockstep.ledger.Entry`."""
+    commits, truncated = (dict(previous.commits), previous.truncated) if previous else ({}, None)
+    commits |= {p: max(at, commits.get(p, at)) for p, at in found.newest_commits().items()}
+    return {
+        "commits": commits,
+        "truncated": newest_truncate(rows, truncated) if found.any("_truncates") else truncated,
+    }
 
 
 def _quarantine(
@@ -175,7 +197,8 @@ def oldest_of(raw: "DataFrame") -> datetime:
 
 def remembered(log: "DataFrame", oldest: datetime, contract: "Contract") -> "DataFrame":
     """The rows of silver's log of which a row that arrived at ``oldest`` (UTC) or later may be a duplicate."""
-    return log.where(F.col("_arrival") >= F.lit(oldest) - _dedup_window(contract))
+    rows = log.where(F.col("_arrival") >= F.lit(oldest) - _dedup_window(contract))
+    return rows.withColumn("_generation", generation()) if contract.kind == "changes" else rows
 
 
 def with_ids_of(earlier: "DataFrame", parsed: "DataFrame", contract: "Contract") -> "DataFrame":
@@ -189,7 +212,7 @@ def _dedup_window(contract: "Contract") -> "Column":
 
 
 def _identity(contract: "Contract") -> tuple[str, ...]:
-    return (*contract.unique_id, "_commit_lsn", "_lsn") if contract.kind == "changes" else contract.unique_id
+    return (*contract.unique_id, *POSITION) if contract.kind == "changes" else contract.unique_id
 
 
 def classify(
@@ -230,6 +253,13 @@ def classify(
     return joined.withColumn("_outcome", outcome).drop("_good", "_first", "_first_at", "_known_at")
 
 
+def _newer() -> str:
+    """The predicate (SQL that both engines know) for a change ``s`` that comes after ``t`` in the source's log."""
+    first = f"coalesce(t._generation, {FIRST_GENERATION})"
+    lsns = "s._commit_lsn > t._commit_lsn OR (s._commit_lsn = t._commit_lsn AND s._lsn > t._lsn)"
+    return f"s._generation > {first} OR (s._generation = {first} AND ({lsns}))"
+
+
 def _apply(newest: Rows, settings: "Settings", contract: "Contract", table: str, record: dict[str, Any]) -> None:
     """Keep the newest change of each row (SCD1); a delete stays as a row marked ``_deleted``."""
     lake.merge(
@@ -237,7 +267,7 @@ def _apply(newest: Rows, settings: "Settings", contract: "Contract", table: str,
         settings,
         table,
         on=" AND ".join(f"t.{name} = s.{name}" for name in contract.unique_id),
-        newer="s._commit_lsn > t._commit_lsn OR (s._commit_lsn = t._commit_lsn AND s._lsn > t._lsn)",
+        newer=_newer(),
         txn=ledger.txn(table, record),
         record=record,
     )

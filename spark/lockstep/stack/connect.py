@@ -1,22 +1,15 @@
-"""Kafka Connect with Debezium, which writes the changes of the captured tables to Kafka.
+"""Kafka Connect with Debezium, which writes the changes of the captured tables to Kafka."""
 
-The connector has the name of the project's package, as the source database and the prefix of the topics have.
-"""
-
-import json
 from pathlib import Path
-from string import Template
-from typing import Any
 
 import httpx
 import javaproperties
 
-from lockstep.contracts import CONTRACTS
 from lockstep.kafka_clients import java_properties
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
-from lockstep.stack import jars, net
-from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack import connector, jars, net
+from lockstep.stack.errors import Unhealthy
 from lockstep.stack.java import find_java
 from lockstep.stack.services import Launch, Service, run_dir
 
@@ -59,79 +52,16 @@ def launch(settings: Settings) -> Launch:
 
 def readiness(settings: Settings) -> str:
     """Check that the worker answers."""
-    _get(settings, "/connectors")
+    try:
+        net.http().get(f"{settings.connect_url}/connectors").raise_for_status()
+    except httpx.HTTPError as error:
+        raise Unhealthy(f"Kafka Connect at {settings.connect_url}: {error}") from error
     return f"worker at {settings.connect_url}"
 
 
 def check(settings: Settings) -> str:
     """Check that the worker answers, and that the connector and its task run. Without captured tables there is no connector."""
-    connector = settings.package
-    connectors = _get(settings, "/connectors")
-    if not captured_tables(settings):
-        return f"worker at {settings.connect_url}, no contract captures a table"
-    if connector not in connectors:
-        raise Unhealthy(f"Kafka Connect at {settings.connect_url} has no connector {connector}; `lockstep up connect`")
-    status = _get(settings, f"/connectors/{connector}/status")
-    states = [status["connector"], *status["tasks"]]
-    idle = [state for state in states if state["state"] != "RUNNING"]
-    if idle or not status["tasks"]:
-        cause = "".join(state.get("trace", "").partition("\n")[0] for state in idle)
-        names = ", ".join(state["state"] for state in states)
-        raise Unhealthy(f"connector {connector} is {names} {cause}".rstrip() + "; `lockstep up connect` restarts it")
-    return f"worker at {settings.connect_url}, connector {connector} runs"
-
-
-def captured_tables(settings: Settings) -> list[str]:
-    """The tables (``schema.name``) whose changes the project's contracts read, sorted."""
-    prefix = f"{settings.package}."
-    return sorted(c.topic.removeprefix(prefix) for c in CONTRACTS.values() if c.kind == "changes")
-
-
-def connector_config(settings: Settings) -> dict[str, str]:
-    """The connector's configuration: ``infra/connect/source.json`` with the addresses and the tables of the contracts."""
-    values = {
-        "postgres_host": settings.postgres_host,
-        "postgres_port": str(settings.postgres_port),
-        "postgres_user": settings.postgres_user,
-        "database": settings.package,
-        "tables": ",".join(captured_tables(settings)),
-    }
-    template: dict[str, str] = json.loads((_INFRA / "source.json").read_text())
-    return {name: Template(value).substitute(values) for name, value in template.items()}
-
-
-def post_start(settings: Settings) -> None:
-    """Register the connector. If it has this configuration already, restart it where it has failed.
-
-    Without captured tables there is nothing to register: Debezium would take an empty list for all tables.
-    """
-    if not captured_tables(settings):
-        return
-    connector = f"{settings.connect_url}/connectors/{settings.package}"
-    expected = connector_config(settings)
-    current = net.http().get(f"{connector}/config")
-    registered = {name: value for name, value in current.json().items() if name != "name"} if current.is_success else {}
-    if registered != expected:
-        _expect(net.http().put(f"{connector}/config", json=expected, timeout=60))
-        return
-    _expect(net.http().post(f"{connector}/restart", params={"includeTasks": "true", "onlyFailed": "true"}, timeout=60))
-
-
-def _expect(answer: httpx.Response) -> None:
-    if not answer.is_success:
-        raise StackError(
-            f"Kafka Connect refused the connector ({answer.status_code}): {answer.text}",
-            "correct infra/connect/source.json or what it names, then `lockstep up connect`.",
-        )
-
-
-def _get(settings: Settings, path: str) -> Any:
-    try:
-        answer = net.http().get(settings.connect_url + path)
-        answer.raise_for_status()
-    except httpx.HTTPError as error:
-        raise Unhealthy(f"Kafka Connect at {settings.connect_url}{path}: {error}") from error
-    return answer.json()
+    return f"{readiness(settings)}, {connector.check(settings)}"
 
 
 def _file(settings: Settings) -> Path:
@@ -151,7 +81,7 @@ SERVICE = Service(
     launch=launch,
     needs=("postgres", "kafka"),
     prepare=prepare,
-    post_start=post_start,
+    post_start=connector.register,
     ports=("connect_port",),
     megabytes=700,
 )

@@ -49,12 +49,15 @@ class Desk:
     def broken_order(self) -> None:
         self._send("orders", "?", {})
 
-    def _send(self, stream: str, key: str, row: dict[str, Any]) -> None:
+    def truncate_orders(self) -> None:
+        self._send("orders", None, None, op="t")
+
+    def _send(self, stream: str, key: str | None, row: dict[str, Any] | None, op: str = "u") -> None:
         self.lsn += 1
         source = {"lsn": self.lsn, "ts_ms": int(AT.timestamp() * 1000), "sequence": f'["{self.lsn}","{self.lsn}"]'}
-        envelope = {"before": None, "after": row, "op": "u", "source": source}
+        envelope = {"before": None, "after": row, "op": op, "source": source}
         producer = Producer(confluent_config(self.settings) | {"log_level": 0})
-        producer.produce(CONTRACTS[stream].topic, json.dumps(envelope).encode(), key.encode())
+        producer.produce(CONTRACTS[stream].topic, json.dumps(envelope).encode(), key and key.encode())
         assert producer.flush(30) == 0
 
     def batch(self) -> None:
@@ -149,6 +152,19 @@ def test_which_layer_is_ahead_is_known_from_saved_machines_and_without_them(desk
     assert len(files.names()) == 3
     files.remove_all_but([])
     assert desk.verdict() == ("explained", {Cause.NOT_YET_SEEN})
+
+
+def test_a_truncate_deletes_the_rows_of_both_layers(desk):
+    desk.two_orders_in_both_layers()
+    desk.truncate_orders()
+    desk.order("3", "u1", "300.000")
+    desk.batch()
+    desk.batch()
+    desk.live()
+    assert desk.verdict() == ("equal", set())
+    for layer in ("gold", "live"):
+        rows = desk.spark.table(f"{layer}.{desk.view.name}").collect()
+        assert {row["order_id"]: row["deleted"] for row in rows} == {"1": True, "2": True, "3": False}, layer
 
 
 FAULTS = {

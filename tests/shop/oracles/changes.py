@@ -19,14 +19,18 @@ class Change(NamedTuple):
 
 
 def history(records: Iterable[Record], required: Iterable[str]) -> list[Change]:
-    """All changes of a table in the order of the source's log, each once. A row without a ``required`` column does not count."""
+    """All changes of a table in the order of the source's log, each once.
+
+    A row without a ``required`` column does not count. Nothing is required of a row that is deleted.
+    """
     changes = {}
     for record in records:
         value = record.value
         if not isinstance(value, dict) or not value.get("op") or (value.get("source") or {}).get("lsn") is None:
             continue
         row = value["before"] if value["op"] == "d" else value["after"]
-        if row is None or any(row.get(name) is None for name in required):
+        asked = () if value["op"] == "d" else required
+        if row is None or any(row.get(name) is None for name in asked):
             continue
         source = value["source"]
         commit = json.loads(source.get("sequence") or "[null]")[0]

@@ -9,7 +9,7 @@ import pytest
 from lockstep.resources import resource
 from lockstep.settings import Settings
 from lockstep.stack import airflow_services as airflow
-from lockstep.stack import connect, net, postgres
+from lockstep.stack import connector, connector_config, net, postgres
 from lockstep.stack.services import inherited
 
 
@@ -27,15 +27,15 @@ def bundles(settings: Settings) -> dict[str, str]:
 
 def test_the_source_database_and_the_topics_have_the_name_of_the_projects_package(acme: Settings) -> None:
     assert postgres.databases(acme) == ("acme", "lockstep", "airflow")
-    config = connect.connector_config(acme)
+    config = connector_config.connector_config(acme)
     assert (config["database.dbname"], config["topic.prefix"]) == ("acme", "acme")
 
 
 def test_without_a_captured_table_no_connector_is_registered(acme: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "CONTRACTS", {})
+    monkeypatch.setattr(connector_config, "CONTRACTS", {})
     # Any request would fail: this home has no Kafka Connect.
     monkeypatch.setattr(net, "http", lambda: pytest.fail("Kafka Connect was asked"))
-    connect.post_start(acme)
+    connector.register(acme)
 
 
 def test_airflow_loads_the_platforms_dags_and_the_projects_own(acme: Settings) -> None:

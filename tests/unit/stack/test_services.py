@@ -7,7 +7,7 @@ import pytest
 from lockstep.contracts import CONTRACTS
 from lockstep.kafka_clients import java_properties
 from lockstep.settings import LOOPBACK, Settings
-from lockstep.stack import airflow_services, broker, connect, secrets, spark_properties
+from lockstep.stack import airflow_services, broker, connect, connector_config, secrets, spark_properties
 from lockstep.stack.errors import StackError
 from lockstep.stack.registry import SERVICES, known, select
 from lockstep.stack.services import environment, inherited
@@ -112,7 +112,7 @@ def test_records_are_never_removed_for_their_age(settings: Settings) -> None:
 
 
 def test_every_captured_contract_is_in_the_connector_and_the_password_is_not(made: Settings) -> None:
-    config = connect.connector_config(made)
+    config = connector_config.connector_config(made)
     captured = {f"shop.{table}" for table in config["table.include.list"].split(",")}
     assert captured == {contract.topic for contract in CONTRACTS.values() if contract.kind == "changes"}
     assert config["database.password"] == "${env:LOCKSTEP_POSTGRES_PASSWORD}"

@@ -1,0 +1,62 @@
+"""The configuration of Debezium's connector, and what is read out of it. Pure, but for the template.
+
+The LSNs of a database that was restored from a backup, or replaced by another one, are no continuation of those before. So every
+change has the header ``lockstep-generation``. The configuration says which generation is current, and of which database it is.
+"""
+
+import json
+from collections.abc import Mapping
+from string import Template
+from typing import Any
+
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.columns import FIRST_GENERATION
+from lockstep.refine.parse import GENERATION
+from lockstep.resources import resource
+from lockstep.settings import Settings
+
+_TEMPLATE = resource("infra") / "connect" / "source.json"
+# Where the configuration has them. Connect keeps what it does not know.
+_SOURCE, _NUMBER = "lockstep.source", "transforms.generation.value.literal"
+
+
+def captured_tables(settings: Settings) -> list[str]:
+    """The tables (``schema.name``) whose changes the project's contracts read, sorted."""
+    prefix = f"{settings.package}."
+    return sorted(c.topic.removeprefix(prefix) for c in CONTRACTS.values() if c.kind == "changes")
+
+
+def connector_config(settings: Settings, generation: int = FIRST_GENERATION, source: str = "") -> dict[str, str]:
+    """The connector's configuration: ``infra/connect/source.json`` with the addresses and the tables of the contracts.
+
+    Args:
+        generation: of the source, from now on.
+        source: the database that it is of, as :func:`lockstep.stack.source.source_now` names it.
+    """
+    values = {
+        "postgres_host": settings.postgres_host,
+        "postgres_port": str(settings.postgres_port),
+        "postgres_user": settings.postgres_user,
+        "database": settings.package,
+        "tables": ",".join(captured_tables(settings)),
+        "header": GENERATION,
+        "generation": str(generation),
+        "source": source,
+    }
+    template: dict[str, str] = json.loads(_TEMPLATE.read_text())
+    return {name: Template(value).substitute(values) for name, value in template.items()}
+
+
+def generation_of(config: Mapping[str, str]) -> int:
+    """The generation that a connector's configuration says. Pure."""
+    return int(config.get(_NUMBER, FIRST_GENERATION))
+
+
+def is_of_another(config: Mapping[str, str], source: str) -> bool:
+    """Whether the connector was registered for another database. Pure; false where the configuration does not say."""
+    return config.get(_SOURCE, source) != source
+
+
+def newest_lsn(offsets: Mapping[str, Any]) -> int:
+    """The newest LSN in the answer of Connect's ``/offsets``; 0 where there is none yet. Pure."""
+    return max((entry["offset"].get("lsn") or 0 for entry in offsets.get("offsets", ())), default=0)

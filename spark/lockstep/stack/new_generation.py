@@ -1,0 +1,85 @@
+"""A new generation of the source: its captured tables as they are now, newer than all changes before.
+
+It begins with a TRUNCATE of every captured table, which a snapshot of the tables' rows follows: all that is older ends, unless
+the snapshot has it.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+
+from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
+
+from lockstep import ledger
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.tables import Tables
+from lockstep.ingest.offsets import offsets_of_existing_topics
+from lockstep.kafka_clients import producer
+from lockstep.refine.parse import GENERATION, US
+from lockstep.settings import Settings
+from lockstep.stack import connect_api
+from lockstep.stack.connect_api import PATIENCE
+from lockstep.stack.connector_config import connector_config, generation_of
+from lockstep.stack.errors import StackError
+from lockstep.stack.source import drop_slot, source_now
+
+
+def begin_generation(settings: Settings) -> int:
+    """Take the captured tables as they are now, in a new generation; its number.
+
+    Raises:
+        StackError: Kafka Connect or the source refused a part. Nothing is lost: it can be called again.
+    """
+    with connect_api.answering():
+        return _begin(settings)
+
+
+def _begin(settings: Settings) -> int:
+    source, _ = source_now(settings)
+    generation = current_generation(settings, connect_api.get(settings, f"/{settings.package}/config")) + 1
+    connect_api.call(settings, "PUT", "/stop")
+    _await(lambda: connect_api.state(settings) == "STOPPED", "the connector does not stop")
+    connect_api.call(settings, "PUT", "/config", connector_config(settings, generation, source))
+    # Without offsets and without its slot, Debezium begins with a snapshot.
+    connect_api.call(settings, "DELETE", "/offsets")
+    slot = connector_config(settings)["slot.name"]
+    _await(lambda: drop_slot(settings, slot), "the source's replication slot is still in use")
+    _truncate_all(settings, generation)
+    connect_api.call(settings, "PUT", "/resume")
+    return generation
+
+
+def truncate_record(at: int) -> bytes:
+    """A TRUNCATE as Debezium tells it, before all other changes of its generation. Pure.
+
+    Args:
+        at: its time (milliseconds, UTC).
+    """
+    source = {"connector": US, "lsn": 0, "sequence": '["0","0"]', "snapshot": "false", "ts_ms": at}
+    return json.dumps({"before": None, "after": None, "op": "t", "source": source, "ts_ms": at}).encode()
+
+
+def current_generation(settings: Settings, config: Mapping[str, str]) -> int:
+    """The current generation: of the connector, or of the lake where somebody has removed the connector."""
+    logs = (Tables.of(contract).log for contract in CONTRACTS.values() if contract.kind == "changes")
+    entries = filter(None, (ledger.latest(settings, log) for log in logs))
+    return max([generation_of(config), *(commit[0] for entry in entries for commit in entry.commits.values())])
+
+
+def _truncate_all(settings: Settings, generation: int) -> None:
+    topics = offsets_of_existing_topics(settings, [c.topic for c in CONTRACTS.values() if c.kind == "changes"])
+    headers, now = [(GENERATION, str(generation).encode())], time.time_ns() // 1_000_000
+    with closing(producer(settings)) as kafka:
+        answers = [kafka.send(topic, truncate_record(now), headers=headers) for topic in topics]
+        for answer in answers:
+            answer.get(PATIENCE)
+
+
+def _await(condition: Callable[[], bool], otherwise: str) -> None:
+    attempts = Retrying(stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
+    try:
+        attempts(condition)
+    except RetryError:
+        fix = "read `lockstep logs connect`, then try again."
+        raise StackError(f"{otherwise} within {PATIENCE:.0f} s.", fix) from None

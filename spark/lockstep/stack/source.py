@@ -1,0 +1,64 @@
+"""The source database: which one it is, and what its captured tables tell of their old rows."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg2
+
+from lockstep.settings import Settings
+from lockstep.stack import postgres
+from lockstep.stack.errors import Unhealthy
+
+
+def source_now(settings: Settings) -> tuple[str, int]:
+    """Which database it is (``system identifier/timeline``), and its newest LSN.
+
+    Another server has another identifier. A server that was promoted, or restored up to some instant, has another timeline.
+
+    Raises:
+        Unhealthy: it does not answer.
+    """
+    ((identity, lsn),) = _rows(
+        settings,
+        "SELECT system_identifier || '/' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), "
+        "(pg_current_wal_insert_lsn() - '0/0')::bigint FROM pg_control_system()",
+    )
+    return identity, lsn
+
+
+def without_old_rows(settings: Settings, tables: Iterable[str]) -> list[str]:
+    """Those of the tables (``schema.name``) that exist without ``REPLICA IDENTITY FULL``, sorted.
+
+    Their changes do not have the row as it was before. Debezium invents values for the columns of a deleted row that are NOT
+    NULL: empty texts, zeros, and the year 1970.
+
+    Raises:
+        Unhealthy: the database does not answer.
+    """
+    found = _rows(
+        settings,
+        "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname || '.' || c.relname = ANY(%s) AND c.relkind IN ('r', 'p') AND c.relreplident <> 'f' ORDER BY 1",
+        [*tables],
+    )
+    return [name for (name,) in found]
+
+
+def drop_slot(settings: Settings, slot: str) -> bool:
+    """Drop a replication slot; whether it is gone. A slot that is in use stays.
+
+    Raises:
+        Unhealthy: the database does not answer.
+    """
+    drop = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s AND NOT active"
+    _rows(settings, drop, slot)
+    return not _rows(settings, "SELECT FROM pg_replication_slots WHERE slot_name = %s", slot)
+
+
+def _rows(settings: Settings, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    try:
+        with postgres.connected(settings, settings.package) as database, database.cursor() as cursor:
+            cursor.execute(query, values or None)
+            return cursor.fetchall()
+    except psycopg2.Error as error:
+        raise Unhealthy(f"the source database {settings.package} does not answer: {error}".strip()) from error

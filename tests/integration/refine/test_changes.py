@@ -1,0 +1,183 @@
+"""Changes of a source table at Debezium's edges: deletes that have a key only, TRUNCATE, and LSNs that go back.
+
+The records have the form in which Debezium 3.6 sends them.
+"""
+
+import json
+import uuid
+from dataclasses import replace
+
+import pytest
+from tests.support.shop import START, Shop
+
+from lockstep import lake, ledger
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.tables import Tables
+from lockstep.ingest import bronze
+from lockstep.kafka_clients import ensure_topics
+from lockstep.lake import writes
+from lockstep.refine import silver
+from lockstep.refine.source_order import SourceWentBack
+
+
+class Source:
+    """The table orders, in a topic and tables of its own."""
+
+    def __init__(self, spark, settings, contract, rows):
+        self.spark, self.settings, self.contract, self._rows = spark, settings, contract, rows
+        self.shop, self.generation = Shop(settings, contract), None
+
+    def change(self, op, lsn, commit, before=None, after=None, partition=0):
+        """A change with the LSN of its row, which follows the commit with an LSN."""
+        sequence = json.dumps([None if op == "r" else str(commit), str(lsn)])
+        source = {"connector": "postgresql", "lsn": lsn, "sequence": sequence, "ts_ms": lsn, "snapshot": "false"}
+        value = {"before": before, "after": after, "op": op, "source": source}
+        key = (after or before or {}).get("order_id") or ""
+        headers = [("lockstep-generation", self.generation)] if self.generation else None
+        self.shop.raw(json.dumps(value).encode(), lsn / 1000, key, partition=partition, headers=headers)
+
+    def insert(self, order_id, lsn, commit=None, kind="sale", **where):
+        row = {"order_id": order_id, "kind": kind, "ordered_at": START.isoformat()}
+        self.change("c", lsn, commit or lsn - 1, after=row, **where)
+
+    def delete(self, lsn, **before):
+        self.change("d", lsn, lsn - 1, before=before)
+
+    def truncate(self, lsn, **where):
+        self.change("t", lsn, lsn - 1, **where)
+
+    def refine(self):
+        """Take everything that the topic has: also what silver writes there."""
+        self.shop.flush()
+        entries = []
+        while bronze.ingest(self.spark, self.settings, self.contract, "run"):
+            entries.append(silver.refine(self.spark, self.settings, self.contract, "run"))
+        return entries
+
+    def orders(self):
+        """The rows that exist."""
+        rows = self._rows(f"silver.{self.contract.name}")
+        return {row["order_id"]: row["kind"] for row in rows if not row["_deleted"]}
+
+    def reasons(self):
+        table = Tables.of(self.contract).quarantine
+        return sorted(row["_reason"] for row in self._rows(table)) if lake.exists(self.settings, table) else []
+
+
+@pytest.fixture
+def source(spark, settings, rows, monkeypatch, request):
+    name = f"orders_{uuid.uuid4().hex[:8]}"
+    contract = replace(CONTRACTS["orders"], name=name, topic=name, partitions=getattr(request, "param", 1))
+    monkeypatch.setitem(CONTRACTS, name, contract)
+    ensure_topics(settings, {name: contract})
+    return Source(spark, settings, contract, rows)
+
+
+@pytest.fixture(params=[20_000, 0], ids=["without Spark", "with Spark"])
+def either_way(request, monkeypatch):
+    monkeypatch.setattr(writes, "SMALL_ROWS", request.param)
+
+
+def test_a_delete_that_has_its_key_only_deletes_and_one_without_a_key_says_so(source):
+    source.insert("1", 10)
+    source.insert("2", 20)
+    source.delete(30, order_id="1")
+    source.delete(40, kind="sale")
+    (entry,) = source.refine()
+    assert source.orders() == {"2": "sale"}
+    assert source.reasons() == ["missing order_id"]
+    assert entry.counts == {"silver": 3, "duplicates": 0, "quarantined": 1, "markers": 0}
+
+
+def test_the_key_of_a_row_is_required_whether_or_not_the_contract_says_so(source, monkeypatch):
+    source.contract = replace(source.contract, required=())
+    monkeypatch.setitem(CONTRACTS, source.contract.name, source.contract)
+    source.insert(None, 10)
+    source.refine()
+    assert source.reasons() == ["missing order_id"]
+
+
+def test_a_truncate_ends_the_rows_before_it_and_no_row_after_it(source, either_way):
+    source.insert("1", 10)
+    source.insert("2", 20)
+    source.refine()
+    source.insert("3", 30, commit=29)
+    source.truncate(40)
+    source.insert("1", 50, kind="again", commit=39)
+    source.insert("4", 60)
+    first, second = source.refine()
+    assert first.counts["markers"] == 1
+    assert source.orders() == {"1": "again", "4": "sale"}
+    assert second.counts == {"silver": 2, "duplicates": 0, "quarantined": 0, "markers": 0}
+    log = {(r["order_id"], r["_op"]): r for r in source._rows(Tables.of(source.contract).log)}
+    assert (log["2", "d"]["_lsn"], log["2", "d"]["kind"]) == (40, "sale"), "as if the source had deleted it"
+
+
+def test_a_truncate_that_comes_twice_and_a_run_that_dies_after_its_deletes_do_no_harm(source, monkeypatch):
+    source.insert("1", 10)
+    source.truncate(20)
+    source.truncate(20)
+    with monkeypatch.context() as patch:
+        patch.setattr(silver, "failpoint", lambda name: pytest.fail(name) if name == "deletes-written" else None)
+        with pytest.raises(pytest.fail.Exception, match="deletes-written"):
+            source.refine()
+    silver.refine(source.spark, source.settings, source.contract, "again")
+    (entry,) = source.refine()
+    assert source.orders() == {}
+    assert (entry.counts["silver"], entry.counts["duplicates"]) == (1, 1)
+
+
+@pytest.mark.parametrize("source", [2], indirect=True)
+def test_what_a_slower_partition_brings_after_the_truncate_is_ended_too(source):
+    source.insert("1", 10, partition=0)
+    source.truncate(30, partition=1)
+    source.refine()
+    assert source.orders() == {}
+    source.insert("2", 20, partition=0)
+    source.insert("3", 40, partition=0)
+    source.refine()
+    assert source.orders() == {"3": "sale"}
+
+
+def test_records_that_debezium_sends_again_are_duplicates_or_known(source, either_way):
+    source.contract = replace(source.contract, dedup_window=source.contract.dedup_window * 0)
+    source.insert("1", 10)
+    source.insert("2", 20)
+    source.refine()
+    source.insert("1", 10)
+    source.insert("2", 20, commit=15)
+    source.insert("3", 30)
+    source.refine()
+    assert source.orders() == {"1": "sale", "2": "sale", "3": "sale"}
+
+
+def test_a_snapshot_and_a_transaction_that_was_open_when_it_began_are_no_restored_database(source):
+    row = {"order_id": "1", "kind": "sale", "ordered_at": START.isoformat()}
+    source.change("r", 100, None, after=row)
+    source.insert("2", 90, commit=95)
+    source.insert("3", 110, commit=105)
+    source.refine()
+    assert sorted(source.orders()) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_lsns_that_go_back_stop_the_stream_and_a_new_generation_goes_on(source, runs, either_way):
+    source.insert("1", 1010)
+    source.insert("2", 1020)
+    if runs == 2:
+        source.refine()
+    source.insert("3", 510)
+    with pytest.raises(SourceWentBack) as refusal:
+        source.refine()
+    topic = source.contract.topic
+    assert f"{topic}-0: the change at offset 2 has the commit LSN 509 (row LSN 510, generation 1)" in str(refusal.value)
+    assert "`lockstep snapshot`" in str(refusal.value)
+    before = ledger.latest(source.settings, Tables.of(source.contract).log)
+    assert (before and before.totals["silver"]) == (2 if runs == 2 else None), "nothing of the run was written"
+
+    source.generation = b"2"
+    source.truncate(1)
+    source.change("r", 600, None, after={"order_id": "2", "kind": "restored", "ordered_at": START.isoformat()})
+    source.insert("4", 620)
+    source.refine()
+    assert source.orders() == {"2": "restored", "4": "sale"}, "the new generation wins, and what it lacks is deleted"
