@@ -3,7 +3,7 @@
 import fcntl
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -43,8 +43,8 @@ def own_ports(patch: pytest.MonkeyPatch, home: Path, ports: list[int] | None = N
 
 
 @contextmanager
-def started(home: Path, java: str = "") -> Iterator[Stack]:
-    """PostgreSQL, Kafka and Spark, on a home and ports of their own, until the block ends.
+def started(home: Path, java: str = "", services: Sequence[str] = FLOW) -> Iterator[Stack]:
+    """PostgreSQL, Kafka and Spark, or only some of them, on a home and ports of their own, until the block ends.
 
     Args:
         java: as in ``own_ports``.
@@ -53,7 +53,7 @@ def started(home: Path, java: str = "") -> Iterator[Stack]:
         own_ports(patch, home, java=java)
         running = Stack(configuration.load())
         try:
-            running.up(FLOW)
+            running.up(services)
             yield running
         finally:
             running.reset()

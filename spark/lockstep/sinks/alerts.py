@@ -11,9 +11,9 @@ from lockstep import settings
 from lockstep.control.database import control
 from lockstep.definition.alerting import Alerting
 from lockstep.definition.registry import VIEWS
-from lockstep.errors import LockstepError
-from lockstep.sinks import outbox
-from lockstep.sinks.direct_sink import DirectSink, DirectSinkConfig, deliver
+from lockstep.errors import LeaseHeld, LockstepError
+from lockstep.sinks import direct_sink, outbox
+from lockstep.sinks.direct_sink import DirectSink, DirectSinkConfig
 from lockstep.sinks.kafka_sink import KafkaSink, KafkaSinkConfig
 from lockstep.sinks.mail import Mail
 from lockstep.sinks.message import ID
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lockstep.sinks")
 
-# How long a receiver may delay one micro-batch. Live views promise seconds, so this is short.
+# How long a receiver may delay one micro-batch, unless its alerts exert backpressure or the buffer is full. Live views promise
+# seconds, so this is short.
 TIMEOUT_SECONDS = 2.0
 Sink = Callable[["DataFrame", int], object]
 
@@ -89,7 +90,9 @@ def send_waiting(platform: "Settings") -> int:
         for sink in receivers(platform, view, alerting):
             if sink.name in waiting:
                 try:
-                    sent += deliver(platform, sink, []).sent
+                    sent += direct_sink.send_waiting(platform, sink).sent
+                except LeaseHeld:
+                    log.info("%s: a micro-batch sends its alerts now", sink.name)
                 except LockstepError as error:
                     log.warning("%s", error)
     return sent

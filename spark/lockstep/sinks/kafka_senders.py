@@ -11,7 +11,7 @@ exactly_once     write the rows and the batch id in one Kafka transaction; befor
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,7 +21,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from lockstep.failpoints import failpoint
 from lockstep.kafka_clients import confluent_config, latest_by_key
 from lockstep.sinks.attempts import first_attempt
-from lockstep.sinks.errors import DeliveryFailed, Fenced
+from lockstep.sinks.errors import DeliveryFailed, Fenced, InvalidRow
 from lockstep.sinks.message import IDEMPOTENCY_KEY, Message
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRO
 class Sender(Protocol):
     """Sends micro-batches to one topic. A sender belongs to one process and one thread."""
 
-    def send(self, rows: list[Message], batch_id: int) -> int:
+    def send(self, rows: Iterable[Message], batch_id: int) -> int:
         """Send the batch; return how many rows were sent now: 0 for a batch that must not be sent again."""
 
 
@@ -51,20 +51,20 @@ class AtLeastOnce:
         self.settings, self.name, self.topic, self.generation = settings, name, topic, generation
         self._producer = _open_producer(settings)
 
-    def send(self, rows: list[Message], batch_id: int) -> int:
+    def send(self, rows: Iterable[Message], batch_id: int) -> int:
         """See ``Sender``."""
         failpoint("deliver-before")
-        lost = _produce(self._producer, self.topic, rows)
+        sent, lost = _produce(self._producer, self.topic, rows)
         if lost:
             raise DeliveryFailed(f"{self.name}: {self.topic} did not take {lost} rows of batch {batch_id}")
         failpoint("deliver-sent")
-        return len(rows)
+        return sent
 
 
 class AtMostOnce(AtLeastOnce):
     """Tries each batch once. Rows that Kafka does not take are lost, and the loss is logged."""
 
-    def send(self, rows: list[Message], batch_id: int) -> int:
+    def send(self, rows: Iterable[Message], batch_id: int) -> int:
         """See ``Sender``."""
         if not first_attempt(self.settings, self.name, self.generation, batch_id):
             log.warning("%s: batch %d was tried before, and is not sent again", self.name, batch_id)
@@ -85,7 +85,7 @@ class ExactlyOnce:
         self._producer: Producer | None = None
         self._last_batch = -1
 
-    def send(self, rows: list[Message], batch_id: int) -> int:
+    def send(self, rows: Iterable[Message], batch_id: int) -> int:
         """See ``Sender``."""
         producer = self._open()
         if batch_id <= self._last_batch:
@@ -93,7 +93,10 @@ class ExactlyOnce:
             return 0
         failpoint("deliver-before")
         try:
-            self._commit(producer, rows, batch_id)
+            sent = self._commit(producer, rows, batch_id)
+        except InvalidRow:
+            producer.abort_transaction(TIMEOUT_SECONDS)
+            raise
         except KafkaException as error:
             with suppress(KafkaException):
                 producer.abort_transaction(TIMEOUT_SECONDS)
@@ -102,7 +105,7 @@ class ExactlyOnce:
             raise self._describe(error, batch_id) from error
         self._last_batch = batch_id
         failpoint("deliver-sent")
-        return len(rows)
+        return sent
 
     def last_committed(self) -> int:
         """The newest batch that was committed; -1 if there is none."""
@@ -126,15 +129,16 @@ class ExactlyOnce:
             self._producer = producer
         return self._producer
 
-    def _commit(self, producer: Producer, rows: list[Message], batch_id: int) -> None:
+    def _commit(self, producer: Producer, rows: Iterable[Message], batch_id: int) -> int:
         producer.begin_transaction()
-        lost = _produce(producer, self.topic, rows)
+        sent, lost = _produce(producer, self.topic, rows)
         if lost:
             raise KafkaException(KafkaError(KafkaError._FAIL, f"{lost} rows were not taken"))
         failpoint("deliver-open")
-        batch = {"batch_id": batch_id, "rows": len(rows), "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
+        batch = {"batch_id": batch_id, "rows": sent, "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
         producer.produce(BATCHES, key=self.transactional_id, value=json.dumps(batch))
         producer.commit_transaction(TIMEOUT_SECONDS)
+        return sent
 
     def _describe(self, error: KafkaException, batch_id: int) -> Exception:
         if error.args[0].code() in _FENCED:
@@ -150,9 +154,10 @@ def _open_producer(settings: "Settings", more: Mapping[str, Any] | None = None) 
     return Producer(confluent_config(settings) | own | dict(more or {}))
 
 
-def _produce(producer: Producer, topic: str, rows: list[Message]) -> int:
-    """Send the rows and wait; return how many were not acknowledged."""
+def _produce(producer: Producer, topic: str, rows: Iterable[Message]) -> tuple[int, int]:
+    """Send the rows and wait; return how many there were, and how many of them were not acknowledged."""
     errors: list[KafkaError] = []
+    sent = 0
 
     def collect_error(error: KafkaError | None, _message: object) -> None:
         if error is not None:
@@ -167,4 +172,5 @@ def _produce(producer: Producer, topic: str, rows: list[Message]) -> int:
             except BufferError:
                 # The producer's queue is full: wait until some records are acknowledged.
                 producer.poll(1)
-    return producer.flush(TIMEOUT_SECONDS) + len(errors)
+        sent += 1
+    return sent, producer.flush(TIMEOUT_SECONDS) + len(errors)

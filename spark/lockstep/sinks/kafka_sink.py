@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from lockstep import settings
@@ -54,16 +55,17 @@ class KafkaSink:
         """Send the rows of a micro-batch; return how many this call sent.
 
         Raises:
-            InvalidRow: a row has no ``alert_id``. Nothing was sent.
+            InvalidRow: a row has no ``alert_id``. The rows before it may have been sent, but not by ``exactly_once``.
             DeliveryFailed: Kafka did not acknowledge every row; run the batch again. ``at_most_once`` logs the loss instead.
             Fenced: another process delivers for this sink.
         """
-        batch = list(messages(rows, self.config.name, self.config.key))
-        if not batch:
+        batch = messages(rows, self.config.name, self.config.key)
+        first = next(batch, None)
+        if first is None:
             return 0
         if self._sender is None:
             self._sender = open_sender(settings.load(), self.config, self.generation)
-        return self._sender.send(batch, batch_id)
+        return self._sender.send(chain([first], batch), batch_id)
 
 
 def open_sender(platform: "Settings", sink: KafkaSinkConfig, generation: int) -> Sender:

@@ -54,7 +54,7 @@ def alert_id(*parts: object) -> str:
 
 
 def messages(rows: "DataFrame | Iterable[Mapping[str, Any]]", sink: str, key: str = ID) -> Iterator[Message]:
-    """The rows as messages: one JSON object each, with times in ISO 8601 and UTC.
+    """The rows as messages: one JSON object each, with times in ISO 8601 and UTC. They are made one at a time.
 
     Args:
         sink: the name of the sink, for the error message.
@@ -79,8 +79,10 @@ def _json_texts(rows: "DataFrame | Iterable[Mapping[str, Any]]") -> Iterator[str
     from pyspark.sql import functions as F
 
     # Spark writes the JSON in the session's time zone (UTC). Timestamps that were collected would be in that of the process.
-    collected = rows.select(F.to_json(F.struct("*"), _TIMESTAMPS)).collect()
-    return (row[0] for row in collected)
+    # All texts are collected, as Arrow. A stream of them (``toLocalIterator``) would have to stay open as long as a receiver
+    # needs, and after some minutes in which nobody reads it the server gives it up.
+    texts = rows.select(F.to_json(F.struct("*"), _TIMESTAMPS)).toArrow().column(0)
+    return (text.as_py() for text in texts)
 
 
 def _json_value(value: object) -> object:

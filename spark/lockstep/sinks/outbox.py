@@ -36,6 +36,16 @@ def prepare(connection: "Connection", sink: str) -> None:
         )
 
 
+def unknown(connection: "Connection", sink: str, rows: list[Message]) -> list[Message]:
+    """Those of the alerts that the outbox does not have, in whatever state."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM delivery_outbox WHERE sink = %s AND id = ANY(%s)", (sink, [row.id for row in rows])
+        )
+        known = {id for (id,) in cursor.fetchall()}
+    return [row for row in rows if row.id not in known]
+
+
 def put(connection: "Connection", sink: str, rows: list[Message]) -> int:
     """Add the alerts to the queue; return how many are new. An alert that is there already stays as it is."""
     with connection.cursor() as cursor:
@@ -48,22 +58,42 @@ def put(connection: "Connection", sink: str, rows: list[Message]) -> int:
     return len(added)
 
 
-def waiting(connection: "Connection", sink: str) -> list[Message]:
-    """The alerts that wait, oldest first."""
+def waiting(connection: "Connection", sink: str, most: int) -> list[Message]:
+    """The alerts that wait, oldest first; at most so many."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id, body FROM delivery_outbox WHERE sink = %s AND state = 'waiting' ORDER BY place", (sink,)
+            "SELECT id, body FROM delivery_outbox WHERE sink = %s AND state = 'waiting' ORDER BY place LIMIT %s",
+            (sink, most),
         )
         return [Message(id, id, body) for id, body in cursor.fetchall()]
 
 
-def mark(connection: "Connection", sink: str, ids: list[str], state: State, reason: str | None = None) -> None:
-    """Record the new state of the alerts."""
+def number_waiting(connection: "Connection", sink: str) -> int:
+    """How many alerts wait."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM delivery_outbox WHERE sink = %s AND state = 'waiting'", (sink,))
+        [(number,)] = cursor.fetchall()
+    return int(number)
+
+
+def mark(connection: "Connection", sink: str, id: str, state: State, reason: str | None = None) -> None:
+    """Record the new state of an alert."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE delivery_outbox SET state = %s, reason = %s, at = now() WHERE sink = %s AND id = ANY(%s)",
-            (state, reason, sink, ids),
+            "UPDATE delivery_outbox SET state = %s, reason = %s, at = now() WHERE sink = %s AND id = %s",
+            (state, reason, sink, id),
         )
+
+
+def drop_waiting(connection: "Connection", sink: str, reason: str) -> list[str]:
+    """Give up the alerts that wait; return their ids, oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE delivery_outbox SET state = 'dropped', reason = %s, at = now() WHERE sink = %s AND state = 'waiting' "
+            "RETURNING place, id",
+            (reason, sink),
+        )
+        return [id for _, id in sorted(cursor.fetchall())]
 
 
 def counts(connection: "Connection") -> dict[str, dict[str, int]]:

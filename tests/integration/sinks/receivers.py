@@ -2,6 +2,7 @@
 
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,13 +22,20 @@ def served(server: socketserver.BaseServer) -> Iterator[Any]:
 
 
 class Web(ThreadingHTTPServer):
-    """Takes posts; ``taken`` has the headers and the body of each. It gives ``answers`` first, one per request, then 204."""
+    """Takes posts; ``taken`` has the headers and the body of each. It gives ``answers`` first, one per request, then 204.
+
+    It needs ``seconds`` for each answer.
+    """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Post)
         self.taken: list[tuple[dict[str, str], bytes]] = []
         self.answers: list[int] = []
         self.asked = 0
+        self.seconds = 0.0
+
+    def take(self, headers: dict[str, str], body: bytes) -> None:
+        self.taken.append((headers, body))
 
     @property
     def ids(self) -> list[str]:
@@ -40,9 +48,10 @@ class _Post(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.asked += 1
+        time.sleep(self.server.seconds)
         answer = self.server.answers.pop(0) if self.server.answers else 204
         if answer < 300:
-            self.server.taken.append((dict(self.headers), body))
+            self.server.take(dict(self.headers), body)
         self.send_response(answer)
         self.send_header("Content-Length", "0")
         self.end_headers()

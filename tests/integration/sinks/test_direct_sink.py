@@ -6,16 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 
 import pytest
 from tests.integration.sinks.receivers import Web, served
 
 from lockstep.control.database import control
+from lockstep.control.leases import lease
 from lockstep.definition.alerting import Overload
+from lockstep.errors import LeaseHeld
 from lockstep.failpoints import VARIABLE
 from lockstep.sinks import outbox
-from lockstep.sinks.direct_sink import DirectSink, DirectSinkConfig, Outcome
+from lockstep.sinks.direct_sink import DirectSink, DirectSinkConfig, Outcome, send_waiting
 from lockstep.sinks.errors import Overloaded
 from lockstep.sinks.mail import Mail
 from lockstep.sinks.webhook import Webhook
@@ -39,6 +42,10 @@ def sink(overload=Overload.BACKPRESSURE, transport=Webhook, **options):
 def states(settings, name):
     with control(settings) as connection:
         return {state: number for state, number in outbox.counts(connection).get(name, {}).items() if number}
+
+
+def settings_of(web, settings):
+    return settings.model_copy(update={"webhook_url": f"http://127.0.0.1:{web.server_address[1]}/alerts"})
 
 
 def test_an_alert_is_one_post_with_its_key_its_token_and_its_json(web):
@@ -67,7 +74,7 @@ def test_a_busy_receiver_is_tried_again_and_a_refusal_is_final(web, settings):
 def test_backpressure_fails_the_batch_until_the_receiver_answers_and_loses_nothing(web):
     own = sink(Overload.BACKPRESSURE)
     web.answers = [204] + [503] * 50
-    with pytest.raises(Overloaded, match=r"has not taken 3 alerts within 0\.5 s, such as a1"):
+    with pytest.raises(Overloaded, match=r"has taken none of 3 alerts for 0\.5 s, such as a1"):
         DirectSink(own)(ALERTS, 0)
     web.answers = []
     assert DirectSink(own)(ALERTS, 0) == Outcome(sent=3, repeated=4)
@@ -117,20 +124,84 @@ KILLED = """
 import sys
 from lockstep.sinks.direct_sink import DirectSink, DirectSinkConfig
 from lockstep.sinks.{module} import {transport}
-DirectSink(DirectSinkConfig(sys.argv[1], {transport}))([{{"alert_id": "a0"}}, {{"alert_id": "a1"}}], 0)
+own = DirectSinkConfig("{name}", {transport}, "{overload}", {timeout}, {limit})
+DirectSink(own)([{{"alert_id": "{prefix}%d" % n}} for n in range({number})], 0)
 """
 
 
-def kill_after_sending(transport, name):
-    program = KILLED.format(module=transport.__module__.rpartition(".")[2], transport=transport.__name__)
-    crash = os.environ | {VARIABLE: "deliver-direct-sent:2"}
-    process = subprocess.run([sys.executable, "-c", program, name], env=crash, start_new_session=True, check=False)
+def kill(failpoint, transport, own, number, prefix="n"):
+    """Send so many alerts in a process that kills itself at the failpoint."""
+    choice = {"overload": own.overload, "timeout": own.timeout, "limit": own.limit}
+    program = KILLED.format(
+        module=transport.__module__.rpartition(".")[2],
+        transport=transport.__name__,
+        name=own.name,
+        number=number,
+        prefix=prefix,
+        **choice,
+    )
+    crash = os.environ | {VARIABLE: failpoint}
+    process = subprocess.run([sys.executable, "-c", program], env=crash, start_new_session=True, check=False)
     assert process.returncode == -signal.SIGKILL
+
+
+MANY = [f"n{n}" for n in range(1_050)]
+
+
+def test_a_batch_of_more_alerts_than_the_buffer_holds_is_delivered_and_what_waits_is_bounded(web, settings):
+    own = sink(Overload.BUFFER, limit=100)
+    waiting = []
+
+    def rows():
+        for id in MANY:
+            yield {"alert_id": id}
+            waiting.append(states(settings, own.name).get("waiting", 0) if id.endswith("00") else 0)
+
+    outcome = DirectSink(own)(rows(), 0)
+    assert outcome.sent + outcome.waiting == len(MANY)
+    assert outcome.waiting <= 100
+    assert max(waiting) <= 100
+    while send_waiting(settings_of(web, settings), own).waiting:
+        pass
+    assert web.ids == MANY
+
+
+def test_a_batch_that_is_killed_in_the_middle_goes_on_where_it_was_stopped(web, settings):
+    own = sink(Overload.BUFFER, limit=100, timeout=60)
+    kill("deliver-direct-sent:500", Webhook, own, len(MANY))
+    assert DirectSink(own)([{"alert_id": id} for id in MANY], 0) == Outcome(sent=551, repeated=500)
+    repeated = [MANY[499]]
+    assert sorted(web.ids) == sorted(MANY + repeated), "only the one that was sent and not recorded"
+
+
+def test_backpressure_waits_as_long_as_a_slow_receiver_takes_alerts(web, settings):
+    own = sink(Overload.BACKPRESSURE, timeout=0.5)
+    web.seconds = 0.05
+    assert DirectSink(own)([{"alert_id": id} for id in MANY[:30]], 0) == Outcome(sent=30)
+    assert web.ids == MANY[:30]
+
+
+def test_a_batch_of_any_size_is_dropped_when_its_time_is_over(web, settings, caplog):
+    own = sink(Overload.DROP, limit=100, timeout=0.5)
+    web.seconds = 0.05
+    outcome = DirectSink(own)([{"alert_id": id} for id in MANY], 0)
+    assert (outcome.sent + outcome.dropped, outcome.waiting) == (len(MANY), 0)
+    assert 1 <= outcome.sent <= 20
+    assert states(settings, own.name) == {"sent": outcome.sent, "dropped": outcome.dropped}
+
+
+def test_who_sends_what_waits_does_not_wait_for_a_batch_that_sends(web, settings):
+    own = sink(Overload.BUFFER)
+    with lease(settings, f"deliver.{own.name}", "a micro-batch"):
+        started = time.monotonic()
+        with pytest.raises(LeaseHeld):
+            send_waiting(settings_of(web, settings), own)
+    assert time.monotonic() - started < 30
 
 
 def test_an_alert_repeated_by_a_killed_sender_has_the_same_key(web):
     own = sink()
-    kill_after_sending(Webhook, own.name)
+    kill("deliver-direct-sent:2", Webhook, own, 2, prefix="a")
     assert DirectSink(own)([{"alert_id": "a0"}, {"alert_id": "a1"}], 0) == Outcome(sent=1, repeated=2)
     assert web.ids == ["a0", "a1", "a1"]
 
@@ -147,7 +218,7 @@ def test_an_email_is_one_message_with_its_key_and_is_not_sent_twice(mailbox):
 
 def test_an_email_repeated_by_a_killed_sender_is_the_same_message(mailbox):
     own = sink(transport=Mail)
-    kill_after_sending(Mail, own.name)
+    kill("deliver-direct-sent:2", Mail, own, 2, prefix="a")
     DirectSink(own)([{"alert_id": "a1"}], 0)
     message_ids = [email.message_from_string(text)["Message-ID"] for text in mailbox.letters]
     assert message_ids == ["<a0@localhost>", "<a1@localhost>", "<a1@localhost>"]
