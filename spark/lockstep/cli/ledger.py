@@ -31,8 +31,8 @@ app.command()(lag)
 # By the kind of a signature, the offsets that it is for.
 _SIGNED: Mapping[str, Callable[[ledger.Entry], str]] = {
     ledger.SignedFor.GAP: lambda entry: f"{_offsets(entry.ranges)}, gone before they were read,",
-    ledger.SignedFor.TRUNCATION: lambda entry: f"{_offsets(entry.truncated)}, which the log has lost and bronze has,",
-    ledger.SignedFor.RECREATION: lambda entry: f"{_offsets(entry.truncated)}, of a topic that was deleted,",
+    ledger.SignedFor.TRUNCATION: lambda entry: f"{_offsets(entry.lost)}, which the log has lost and bronze has,",
+    ledger.SignedFor.RECREATION: lambda entry: f"{_offsets(entry.lost)}, of a topic that was deleted,",
     ledger.SignedFor.REPAIR: lambda entry: f"{_offsets(entry.ranges) or 'no offsets'}, read again,",
 }
 By = Annotated[str, typer.Option(help="Who signs.")]
@@ -146,7 +146,7 @@ def _report(contract: Contract, accepted: Accepted | None) -> None:
         typer.echo(f"{contract.name}: the topic has all that was read, so nothing was signed.")
         return
     typer.echo(
-        f"{contract.name}: signed for {_offsets(accepted.entry.truncated)}, in entry {accepted.entry.seq}. "
+        f"{contract.name}: signed for {_offsets(accepted.entry.lost)}, in entry {accepted.entry.seq}. "
         f"{accepted.produced_again:,} records that were there in their place were produced again."
     )
 

@@ -22,7 +22,7 @@ from lockstep.kafka_clients import KafkaUnavailable, confluent_config
 from lockstep.lake.writes import SMALL_ROWS
 from lockstep.ledger.heads import head
 from lockstep.ledger.losses import recreated, truncations
-from lockstep.ledger.ranges import Range
+from lockstep.ledger.ranges import Range, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -44,7 +44,7 @@ class Accepted:
     """What was signed for.
 
     Args:
-        entry: the entry of the ledger; its ``truncated`` ranges are rows of bronze that the log has lost.
+        entry: the entry of the ledger; its ``lost`` ranges are rows of bronze that the log has lost.
         produced_again: the number of records that the log had at these offsets, and has at its end now.
     """
 
@@ -102,7 +102,7 @@ def _accept(
             [replace(r, topic_id=log.topic_id) for r in ledger.unchanged_position(newest)],
             epochs=log.epochs,
             signed=ledger.signature(kind, by, reason),
-            truncated=[r.as_dict() for r in lost],
+            lost=encode(lost),
         )
         lake.append_record(settings, table, ledger.txn(table, record), record)
         return Accepted(confirm(control, settings, table, record), count)

@@ -1,9 +1,9 @@
 """The lake: where its tables are, how their logs are read, and the only code that writes rows to them."""
 
 from lockstep.lake.log import Commit, commits, exists, parse_commit
-from lockstep.lake.trim_log import trim
 from lockstep.lake.paths import LAYERS, checkpoint, path
 from lockstep.lake.spark_catalog import create, differences, drop, register, registered, tables
+from lockstep.lake.trim_log import trim
 from lockstep.lake.writes import (
     Txn,
     append,

@@ -6,7 +6,7 @@ commit of the writer, and the ranges of a commit start where those of the commit
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -59,7 +59,7 @@ class Entry:
         code_since: since this entry, no other code version has written the table; 1: none ever has.
         epochs: in bronze's ledger, the leader epoch in which the log of each partition was read up to here.
         signed: where a person has signed for it, who (``by``), the ``reason``, and for what (``kind``: :class:`SignedFor`).
-        truncated: what the log has lost and the table still has, where the entry is signed for that.
+        lost: what the log has lost and the table still has, where the entry is signed for that.
         until: of a view's gold, the instant (UTC) before which its rows are final.
         definition: of a view's gold, the version of the definition that wrote it.
         sources: by table, the version that it was computed from.
@@ -82,7 +82,7 @@ class Entry:
     code_since: int = 1
     epochs: Mapping[int, int] = field(default_factory=dict)
     signed: Mapping[str, str] | None = None
-    truncated: tuple[Range, ...] = ()
+    lost: tuple[Range, ...] = ()
     until: datetime | None = None
     definition: str | None = None
     sources: Mapping[str, int] = field(default_factory=dict)
@@ -112,7 +112,7 @@ def entry(commit: Commit) -> Entry:
         code_since=record["code_since"],
         epochs={int(partition): epoch for partition, epoch in record.get("epochs", {}).items()},
         signed=record.get("signed"),
-        truncated=tuple(Range(**r) for r in record.get("truncated", ())),
+        lost=tuple(decode(record.get("lost", ()))),
         until=datetime.fromisoformat(record["until"]) if record.get("until") else None,
         definition=record.get("definition"),
         sources=record.get("sources", {}),

@@ -50,8 +50,8 @@ def origin(settings: "Settings", table: str) -> dict[int, int]:
     """Per partition, the first offset that the ledger covers, of a table that has the rows of one topic."""
     archived = archive.archived(settings, table)
     first: dict[int, int] = {}
-    for entry in itertools.takewhile(lambda entry: entry.seq > archived.seq, entries(settings, table)):
-        first |= {r.partition: r.start for r in entry.ranges}
+    for newer in itertools.takewhile(lambda one: one.seq > archived.seq, entries(settings, table)):
+        first |= {r.partition: r.start for r in newer.ranges}
     return first | dict(archived.origin)
 
 

@@ -5,7 +5,7 @@ one range for *every* partition, an empty one where nothing was read, so the end
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep.errors import LedgerBroken

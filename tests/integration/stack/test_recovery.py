@@ -117,7 +117,7 @@ def test_a_log_that_lost_its_end_is_noticed_even_when_it_has_grown_again_and_goe
             ingest(spark, settings, stream, "run")
 
         accepted = accept_truncation(settings, stream, by="an operator", reason="a power cut")
-        lost = [(r.partition, r.start, r.end) for r in accepted.entry.truncated]
+        lost = [(r.partition, r.start, r.end) for r in accepted.entry.lost]
         assert (lost, accepted.produced_again) == ([(0, 7, 10), (1, 3, 5)], 3)
         assert accept_truncation(settings, stream, by="an operator", reason="again") is None
         send(shop, 1, "z")
