@@ -1,6 +1,6 @@
 """Draw what everything.py measured: of each view and layer, how old events were until they were visible, p50 to p95.
 
-    python benchmarks/chart.py 100.json 1000.json --to docs/images/everything-on.png
+python benchmarks/chart.py 100.json 1000.json --to docs/images/everything-on.png
 """
 
 import json
@@ -18,7 +18,13 @@ def rows(figures: dict[str, Any]) -> list[dict[str, Any]]:
     """One row for each view and layer of a run."""
     rate = round(figures["rate"])
     return [
-        {"view": view, "layer": f"{layer}, {rate:,}/s", "p50": age["p50"], "p95": age["p95"], "goal": GOALS[rate][layer]}
+        {
+            "view": view,
+            "layer": f"{layer}, {rate:,}/s",
+            "p50": age["p50"],
+            "p95": age["p95"],
+            "goal": GOALS[rate][layer],
+        }
         for view, layers in figures["views"].items()
         for layer, age in layers.items()
         if age
