@@ -11,7 +11,6 @@ from itertools import islice
 import pytest
 from confluent_kafka import Producer
 from pyspark import cloudpickle
-from pyspark.errors import PySparkException
 from tests.support.records import at, change_record
 
 from lockstep import ledger
@@ -22,6 +21,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition import Input, Keyed
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import BEGINNING
+from lockstep.errors import ViewRefused
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.lake import writes
@@ -119,7 +119,7 @@ def test_a_view_that_fails_stops_no_view_whose_events_are_found_with_its_own(spa
     refine(spark, settings, stream, "run")
     prepared = prepare(settings, [view, refusing], lambda: nullcontext(spark))
     assert roll_up(spark, settings, view, "run", prepared[view.name]).counts["counted"] == 1
-    with pytest.raises(PySparkException, match="refused"):
+    with pytest.raises(ViewRefused, match="refused"):
         roll_up(spark, settings, refusing, "run", prepared[refusing.name])
 
 
