@@ -1,7 +1,7 @@
 """Put the rows of small files into larger ones, and each row into few of them.
 
-A new file is at least twice as large as any of those that it replaces. So a row is rewritten about a dozen times until its file
-is large enough, however often files are added.
+A new file is at least twice as large as any of those that it replaces. So a row is rewritten a dozen times at most until its
+file is large enough, however often files are added.
 """
 
 from collections.abc import Iterable

@@ -87,16 +87,17 @@ def check_promotable(settings: "Settings", replay: Replay) -> Shadowed:
 
 def check_undoable(settings: "Settings", replay: Replay) -> None:
     """Refuse to undo a replay that was never promoted, is too old, or that another was promoted over."""
-    if not is_partly_promoted(settings, replay):
-        raise ReplayRefused(
-            f"The replay {replay.id} is {replay.state}, and was not promoted: there is nothing to undo."
-        )
+    # First: after this time, the logs may not have its commits any more.
     hours = (time.time() * 1000 - replay.opened_at) / 3_600_000
     if hours > settings.retain_hours:
         raise ReplayRefused(
             f"The replay {replay.id} was planned {hours:.0f} hours ago, and the files of old versions are kept for "
             f"{settings.retain_hours} (LOCKSTEP_RETAIN_HOURS): what to put back may be gone. "
             "Replay the interval again instead."
+        )
+    if not is_partly_promoted(settings, replay):
+        raise ReplayRefused(
+            f"The replay {replay.id} is {replay.state}, and was not promoted: there is nothing to undo."
         )
     for table, promotion in committed_tables(settings, replay, Action.PROMOTE).items():
         for later in promoted_over(settings, table, promotion):

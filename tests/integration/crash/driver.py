@@ -19,8 +19,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.failpoints import VARIABLE
 from lockstep.lake import writes
-from lockstep.maintain import maintain
-from lockstep.maintain import run as housekeeping
+from lockstep.maintain import compaction, maintain
 from lockstep.service.__main__ import main as service_main
 
 MAX_OFFSETS = 60
@@ -101,7 +100,8 @@ def main() -> None:
     if given.stall:
         defences.stall(given.stall, given.nth)
     if given.maintain:
-        housekeeping.SMALL_FILES = 2
+        # All files, however few.
+        compaction.taken = sorted
         with connect(settings, "crash") as spark:
             maintain(spark, settings, [f"bronze.{stream.name}"], "task")
     elif given.replay:
