@@ -36,6 +36,12 @@ def _output(view: Definition) -> Iterator[str]:
     for name in view.key:
         if name not in view.output_columns:
             yield f"the key {name} is not one of its columns ({', '.join(view.output_columns)}): add it, or leave it out"
+    for name, error in view.approximate.items():
+        if name in view.key:
+            yield f"its key {name} is approximate, so no row could be compared with another: choose an exact key"
+        for column in (name, error):
+            if column not in view.output_columns:
+                yield f"its approximate column {column} is not one of its columns: declare it"
 
 
 def _lateness(view: Definition) -> Iterator[str]:

@@ -6,7 +6,8 @@ give the same rows in both.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Literal, Self
@@ -47,6 +48,8 @@ class Definition(ABC):
         state_partitions: in how many partitions its live query keeps its state. Each costs a task in every micro-batch, so a
             stream needs more than one only when one core cannot process it.
         alerts: how its rows are sent as alerts; None: they are not.
+        approximate: the columns that a sketch gives, each with the column that states by how much it may be off. Reconciliation
+            compares them within these errors (0: exactly), and all other columns exactly.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Definition(ABC):
     correct_within: timedelta | None = None
     state_partitions: int = 1
     alerts: Alerting | None = None
+    approximate: Mapping[str, str] = field(default_factory=dict)
 
     @property
     @abstractmethod

@@ -45,12 +45,17 @@ def per_window(
     return counted.select(start.alias("window_start"), end.alias("window_end"), *others)
 
 
+# A sketch's hash table has a power of two as its size, and is filled to three quarters. So for ``distinct`` values it has
+# ``distinct`` / 0.75 places or more, and its error is 3.5 / places of all rows (DataSketches' "a priori error"), or less.
+_ERROR = 3.5 * 0.75
+
+
 def counts_of(value: "Column", distinct: int) -> "Column":
     """An aggregate: how often each value occurs, as an array of ``item`` and ``count``, sorted by ``item``.
 
     With fewer than ``distinct`` different values, the counts are exact, in whatever order and parts the rows come. With more, it
-    is a frequent-items sketch (Apache DataSketches): rare values are left out, and a count may be off by 2 / ``distinct`` of all
-    rows. If the counts add up to the number of rows, they are exact.
+    is a frequent-items sketch (Apache DataSketches): rare values are left out, and a count may be too high by
+    2.625 / ``distinct`` of all rows. If the counts add up to the number of rows, they are exact.
     """
     return F.array_sort(F.call_function("approx_top_k", value, F.lit(distinct), F.lit(distinct)))
 
@@ -60,18 +65,26 @@ def ranked(rows: "DataFrame", size: timedelta, slide: timedelta, item: str, high
 
     Returns:
         ``window_start``, ``window_end``, ``rank`` (from 1), the item, ``views`` (its count), and whether the window's counts
-        are ``exact``: they are while it has fewer than ``distinct`` values.
+        are ``exact``: they are while it has fewer than ``distinct`` values. ``views_error`` is by how much ``views`` may be too
+        high, and ``rank_error`` how many other items, of the highest and the one below them, may have this rank instead. Both
+        are 0 if the counts are exact.
     """
     counted = per_window(
         rows, size, slide, [], F.count("*").alias("all"), counts_of(F.col(item), distinct).alias("counts")
     )
     total = F.aggregate("counts", F.lit(0).cast("bigint"), lambda sum_, value: sum_ + value["count"])
     order = F.transform("counts", lambda value: F.struct((-value["count"]).alias("views"), value["item"].alias("item")))
-    first = counted.select(
-        "window_start",
-        "window_end",
-        F.posexplode(F.slice(F.array_sort(order), 1, highest)).alias("index", "of"),
-        (total == F.col("all")).alias("exact"),
+    error = F.when(F.col("exact"), 0).otherwise((F.col("all") * _ERROR / distinct).cast("bigint"))
+    first = (
+        counted.withColumn("exact", total == F.col("all"))
+        .select(
+            "window_start",
+            "window_end",
+            F.slice(F.array_sort(order), 1, highest + 1).alias("highest"),
+            "exact",
+            error.cast("bigint").alias("views_error"),
+        )
+        .select("*", F.posexplode(F.slice("highest", 1, highest)).alias("index", "of"))
     )
     return first.select(
         "window_start",
@@ -80,7 +93,20 @@ def ranked(rows: "DataFrame", size: timedelta, slide: timedelta, item: str, high
         F.col("of.item").alias(item),
         (-F.col("of.views")).alias("views"),
         "exact",
+        "views_error",
+        F.when(F.col("exact"), 0).otherwise(_rank_error()).alias("rank_error"),
     )
+
+
+def _rank_error() -> "Column":
+    """How many others may have the rank of ``of``: each count may be too high, so two that are closer than twice that may swap.
+
+    The highest count that the sketch leaves out is below twice its error.
+    """
+    close = 2 * F.col("views_error")
+    near = F.filter("highest", lambda other: F.abs(other["views"] - F.col("of.views")) <= close)
+    left_out = F.when(-F.col("of.views") <= 2 * close, 1).otherwise(0)
+    return F.size(near) - 1 + left_out
 
 
 def _text(length: timedelta) -> str:

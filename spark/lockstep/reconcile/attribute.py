@@ -42,6 +42,8 @@ def attribute(comparison: Comparison) -> Iterator[list[Difference]]:
 
 
 def _attributed(comparison: Comparison, differences: list[Difference]) -> list[Difference]:
+    if approximate := comparison.view.approximate:
+        differences = [causes.mark_within_error(d, approximate) for d in differences]
     if comparison.view.upserts:
         # Only keyed views upsert.
         differences = attribute_to_position(comparison, cast("Keyed", comparison.view), differences)
@@ -53,7 +55,8 @@ def _attributed(comparison: Comparison, differences: list[Difference]) -> list[D
 def _with_causes(comparison: Comparison, differences: list[Difference]) -> list[Difference]:
     """Mark the wrong sides, and attribute them to causes. Those that need no computation of the view come first."""
     expected = _rows(comparison, differences, comparison.view, comparison.silver())
-    differences = [causes.mark_wrong_sides(d, expected.get(d.key)) for d in differences]
+    approximate = comparison.view.approximate
+    differences = [causes.mark_wrong_sides(d, expected.get(d.key), approximate) for d in differences]
     claimed = _claimed(comparison)
     differences = [causes.attribute_to_replay(d, claimed) for d in differences]
     times = written_at(comparison, differences)
@@ -63,7 +66,7 @@ def _with_causes(comparison: Comparison, differences: list[Difference]) -> list[
         if not any(d.live.attributable for d in differences):
             break
         rows = _rows_under(cause, comparison, differences)
-        differences = [causes.attribute_to(cause, d, rows) for d in differences]
+        differences = [causes.attribute_to(cause, d, rows, approximate) for d in differences]
     return differences
 
 

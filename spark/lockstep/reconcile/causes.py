@@ -10,26 +10,45 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lockstep.definition.view import Interval
-from lockstep.reconcile.difference import Cause, Difference
+from lockstep.reconcile.difference import Cause, Difference, Kind
+from lockstep.reconcile.tolerance import EXACT, agree
 
 
-def mark_wrong_sides(difference: Difference, expected: str | None) -> Difference:
+def mark_within_error(difference: Difference, approximate: Mapping[str, str]) -> Difference:
+    """Mark a key whose rows differ by no more than the error that they state.
+
+    Args:
+        approximate: the view's approximate columns, each with the column that has its error.
+    """
+    single = difference.kind is not Kind.DOUBLED
+    within = single and agree(difference.live.row, difference.batch.row, approximate)
+    return replace(difference, within_error=within)
+
+
+def mark_wrong_sides(
+    difference: Difference, expected: str | None, approximate: Mapping[str, str] = EXACT
+) -> Difference:
     """Mark each side as correct or wrong.
 
     Args:
         expected: the row that the view computes for the key; None: there should be no row.
+        approximate: as in :func:`mark_within_error`.
     """
-    return replace(difference, live=difference.live.checked(expected), batch=difference.batch.checked(expected))
+    live, batch = difference.live, difference.batch
+    return replace(difference, live=live.checked(expected, approximate), batch=batch.checked(expected, approximate))
 
 
-def attribute_to(cause: Cause, difference: Difference, rows: Mapping[str, str]) -> Difference:
-    """Name the cause if live has exactly the row that the cause produces.
+def attribute_to(
+    cause: Cause, difference: Difference, rows: Mapping[str, str], approximate: Mapping[str, str] = EXACT
+) -> Difference:
+    """Name the cause if live has exactly the row that the cause produces, or one within its stated error.
 
     Args:
         rows: by key, the rows that the view computes under the cause.
+        approximate: as in :func:`mark_within_error`.
     """
     live = difference.live
-    matches = live.attributable and live.row == rows.get(difference.key)
+    matches = live.attributable and agree(live.row, rows.get(difference.key), approximate)
     return replace(difference, live=live.wrong(cause)) if matches else difference
 
 

@@ -1,9 +1,12 @@
 """A key on which the two layers differ: the row of each layer, which of them is wrong, and why. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
+
+from lockstep.reconcile.tolerance import EXACT, agree
 
 
 class Kind(StrEnum):
@@ -65,13 +68,14 @@ class Side:
         """Whether a cause can still be found. No cause writes a key twice, so a doubled side stays unexplained."""
         return self.unexplained and not self.doubled
 
-    def checked(self, expected: str | None) -> Self:
+    def checked(self, expected: str | None, approximate: Mapping[str, str] = EXACT) -> Self:
         """Mark the side as correct or wrong.
 
         Args:
             expected: the row that the view computes; None: there should be no row.
+            approximate: the approximate columns, each with the column that has its error.
         """
-        return replace(self, correct=self.row == expected and not self.doubled, cause=None)
+        return replace(self, correct=agree(self.row, expected, approximate) and not self.doubled, cause=None)
 
     def right(self) -> Self:
         """Mark the side as correct."""
@@ -89,6 +93,7 @@ class Difference:
     Args:
         window_start: the start of its window; for a keyed view, of the minute in which it is compared (UTC).
         key: the key as JSON.
+        within_error: whether the rows differ by no more than the error that they state. Then neither is wrong.
     """
 
     window_start: datetime
@@ -96,6 +101,7 @@ class Difference:
     kind: Kind
     live: Side
     batch: Side
+    within_error: bool = False
 
     def __str__(self) -> str:
         rows = f"live {self.live.row or 'has none'}, batch {self.batch.row or 'has none'}"
@@ -104,7 +110,8 @@ class Difference:
             for layer, side in (("live", self.live), ("batch", self.batch))
             if side.doubled
         )
-        return f"{self.key}: {rows}{twice}: {', '.join(self.causes) or 'no known cause'}"
+        reason = "within the stated error" if self.within_error else ", ".join(self.causes) or "no known cause"
+        return f"{self.key}: {rows}{twice}: {reason}"
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -113,7 +120,9 @@ class Difference:
 
     @property
     def explained(self) -> bool:
-        """Whether a side is wrong, and the cause of every wrong side is known."""
+        """Whether the rows are within their stated error, or the cause of every wrong side is known and a side is wrong."""
+        if self.within_error:
+            return True
         wrong = [side for side in (self.live, self.batch) if not side.correct]
         return bool(wrong) and not any(side.unexplained for side in wrong)
 

@@ -14,7 +14,12 @@ from rich.text import Text
 from lockstep.reconcile.difference import Cause, Difference
 from lockstep.reconcile.verdict import Verdict, WindowVerdict, overall
 
-_STYLES = {Verdict.EQUAL: "green", Verdict.EXPLAINED: "yellow", Verdict.UNEXPLAINED: "red"}
+_STYLES = {
+    Verdict.EQUAL: "green",
+    Verdict.WITHIN_ERROR: "green",
+    Verdict.EXPLAINED: "yellow",
+    Verdict.UNEXPLAINED: "red",
+}
 # As many as a person reads in a terminal. ops.reconciliation has a row for every window.
 _MOST_SHOWN = 20
 

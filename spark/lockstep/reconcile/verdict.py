@@ -9,9 +9,10 @@ from lockstep.reconcile.difference import Cause, Difference
 
 
 class Verdict(StrEnum):
-    """Whether the layers agree; ``explained`` if the causes of all differences are known."""
+    """Whether the layers agree, from best to worst; ``explained`` if the causes of all differences are known."""
 
     EQUAL = "equal"
+    WITHIN_ERROR = "within its stated error"
     EXPLAINED = "explained"
     UNEXPLAINED = "unexplained"
 
@@ -51,21 +52,24 @@ def joined(
 
 
 def _both(one: WindowVerdict, other: WindowVerdict) -> WindowVerdict:
-    worse = max(one.verdict, other.verdict, key=[*Verdict].index)
+    worse = _worst([one.verdict, other.verdict])
     return WindowVerdict(worse, tuple(dict.fromkeys(one.causes + other.causes)), one.passing or other.passing)
 
 
 def _verdict(differences: list[Difference]) -> WindowVerdict:
     causes = tuple(dict.fromkeys(cause for difference in differences for cause in difference.causes))
-    explained = all(difference.explained for difference in differences)
-    return WindowVerdict(
-        Verdict.EXPLAINED if explained else Verdict.UNEXPLAINED, causes, any(cause.passing for cause in causes)
-    )
+    if all(difference.within_error for difference in differences):
+        verdict = Verdict.WITHIN_ERROR
+    else:
+        explained = all(difference.explained for difference in differences)
+        verdict = Verdict.EXPLAINED if explained else Verdict.UNEXPLAINED
+    return WindowVerdict(verdict, causes, any(cause.passing for cause in causes))
 
 
 def overall(verdicts: Mapping[datetime, WindowVerdict]) -> Verdict:
     """The verdict on all windows, of which only those that differ are given."""
-    if not verdicts:
-        return Verdict.EQUAL
-    unexplained = any(window.verdict is Verdict.UNEXPLAINED for window in verdicts.values())
-    return Verdict.UNEXPLAINED if unexplained else Verdict.EXPLAINED
+    return _worst([Verdict.EQUAL, *(window.verdict for window in verdicts.values())])
+
+
+def _worst(verdicts: Iterable[Verdict]) -> Verdict:
+    return max(verdicts, key=[*Verdict].index)

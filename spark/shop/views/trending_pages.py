@@ -1,7 +1,7 @@
 """The ten pages with the most views in the last fifteen minutes, every minute.
 
-Counts are exact while a window has fewer than 10,000 pages. Beyond that ``exact`` is false, and a count may be off by
-0.02 % of the window's views.
+Counts are exact while a window has fewer than 10,000 pages. Beyond that ``exact`` is false, and a count may be too high by
+``views_error``, which is 0.03 % of the window's views.
 """
 
 from datetime import timedelta
@@ -32,8 +32,11 @@ VIEW = Windowed(
         "page": "STRING",
         "views": "BIGINT",
         "exact": "BOOLEAN",
+        "views_error": "BIGINT",
+        "rank_error": "INT",
     },
     key=("window_start", "rank"),
+    approximate={"views": "views_error", "page": "rank_error"},
     size=SIZE,
     slide=SLIDE,
     allowed_lateness=timedelta(seconds=5),

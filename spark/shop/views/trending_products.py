@@ -1,7 +1,7 @@
 """The ten products with the most page views in the last hour, every five minutes.
 
-Counts are exact while a window has fewer than 10,000 products. Beyond that ``exact`` is false, and a count may be off by
-0.02 % of the window's views.
+Counts are exact while a window has fewer than 10,000 products. Beyond that ``exact`` is false, and a count may be too high by
+``views_error``, which is 0.03 % of the window's views.
 """
 
 from datetime import timedelta
@@ -37,8 +37,11 @@ VIEW = Windowed(
         "product_id": "STRING",
         "views": "BIGINT",
         "exact": "BOOLEAN",
+        "views_error": "BIGINT",
+        "rank_error": "INT",
     },
     key=("window_start", "rank"),
+    approximate={"views": "views_error", "product_id": "rank_error"},
     size=SIZE,
     slide=SLIDE,
     allowed_lateness=timedelta(seconds=5),

@@ -1,14 +1,18 @@
 """Both layers give the same rows from one definition, and every closed window is compared."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from pyspark.sql import functions as F
 from tests.support.checkpoints import write_batch
 from tests.support.shop import START
 
 from lockstep import lake, service
 from lockstep.batch.rollup import is_current, rebuild, roll_up
 from lockstep.catalog import connect
+from lockstep.definition.tables import Tables
+from lockstep.definition.windows import ranked
 from lockstep.ingest.bronze import ingest
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.reconcile import attribute
@@ -102,6 +106,47 @@ def test_all_differences_are_judged_however_few_are_looked_at_at_a_time(
     assert verdict(spark, settings, view) == ("unexplained", 3)
     corrected = [row for row in rows("ops.corrections") if row["view"] == view.name]
     assert len({row["key"] for row in corrected}) == len(corrected) == 7
+
+
+MINUTE = timedelta(minutes=1)
+SKETCH = {
+    "transform": lambda views: ranked(views, MINUTE, MINUTE, "page", highest=3, distinct=64),
+    "columns": {
+        "window_start": "TIMESTAMP",
+        "window_end": "TIMESTAMP",
+        "rank": "INT",
+        "page": "STRING",
+        "views": "BIGINT",
+        "exact": "BOOLEAN",
+        "views_error": "BIGINT",
+        "rank_error": "INT",
+    },
+    "key": ("window_start", "rank"),
+}
+
+
+def test_a_sketch_is_compared_within_the_error_that_it_states(spark, settings, stream, view, shop, rows):
+    sketch = replace(view, **SKETCH, approximate={"views": "views_error", "page": "rank_error"})
+    pages = ["/a"] * 120 + ["/b"] * 60 + ["/c"] * 55 + [f"/rare/{n}" for n in range(150)]
+    for n, page in enumerate(pages):
+        shop.view(f"e{n}", n / 10, page=page)
+    shop.heartbeat(600)
+    shop.flush()
+    batch(spark, settings, stream, sketch)
+    # The live layer sees the same rows in another order, the rare pages first.
+    silver = spark.table(Tables.of(stream).log).repartition(1).sortWithinPartitions(F.desc("event_time"))
+    live = sketch.transform(silver).withColumn("_updated_at", F.current_timestamp())
+    live.write.format("delta").save(lake.path(settings, f"live.{view.name}"))
+    spark.sql(f"CREATE TABLE live.{view.name} USING delta LOCATION '{lake.path(settings, f'live.{view.name}')}'")
+    pretend_live_is_at_the_end(settings, stream, view)
+    assert verdict(spark, settings, sketch) == ("within its stated error", 0)
+    assert [row for row in rows("ops.corrections") if row["view"] == view.name] == []
+    exact = replace(sketch, approximate={})
+    assert verdict(spark, settings, exact, again_since=START) == ("unexplained", 1), "they do differ"
+    spark.sql(f"UPDATE live.{view.name} SET page = '/x' WHERE rank = 1")
+    assert verdict(spark, settings, sketch, again_since=START) == ("unexplained", 1)
+    spark.sql(f"UPDATE live.{view.name} SET page = '/a', views = views + 40 WHERE rank = 1")
+    assert verdict(spark, settings, sketch, again_since=START) == ("unexplained", 1)
 
 
 def verdict(spark, settings, view, **options):

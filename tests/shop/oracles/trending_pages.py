@@ -23,7 +23,7 @@ def top(groups: Mapping[Any, list[Any]], size: timedelta, item: str) -> list[dic
         counts = sorted((-len(views), name) for (at, name), views in groups.items() if at == start)
         result += [
             {"window_start": start, "window_end": start + size, "rank": rank}
-            | {item: name, "views": -negative, "exact": True}
+            | {item: name, "views": -negative, "exact": True, "views_error": 0, "rank_error": 0}
             for rank, (negative, name) in enumerate(counts[:10], 1)
         ]
     return result

@@ -26,6 +26,14 @@ BAD = {
         "the key url is not one of its columns (window_start, window_end, page, views): add it, or leave it out",
     ),
     "it has no key": (replace(WINDOWED, key=()), "it has no key"),
+    "an approximate column is not there": (
+        replace(WINDOWED, approximate={"views": "error"}),
+        "its approximate column error is not one of its columns: declare it",
+    ),
+    "its key is approximate": (
+        replace(WINDOWED, approximate={"page": "views"}),
+        "its key page is approximate, so no row could be compared with another",
+    ),
     "its watermark is missing": (replace(WINDOWED, allowed_lateness=None), "it has no watermark: set allowed_lateness"),
     "its watermark runs backwards": (replace(WINDOWED, allowed_lateness=-SECOND), "it has no watermark"),
     "nobody knows its policy": (replace(WINDOWED, policy="drop"), "choose ignore, correct, side_output"),

@@ -62,6 +62,25 @@ def test_nothing_explains_a_key_that_a_layer_has_twice():
     assert not causes.attribute_to_definition(checked, Writers([(at(9), True)], []), at(1)).explained
 
 
+ERRORS = {"views": "error"}
+
+
+def test_a_difference_within_the_stated_error_is_marked_and_a_doubled_key_is_not():
+    differs = difference('{"views":9,"error":1}', '{"views":8,"error":1}')
+    assert causes.mark_within_error(differs, ERRORS).explained
+    assert str(causes.mark_within_error(differs, ERRORS)).endswith("within the stated error")
+    assert not causes.mark_within_error(difference('{"views":9,"error":0}', '{"views":8,"error":0}'), ERRORS).explained
+    assert not causes.mark_within_error(replace(differs, kind=Kind.DOUBLED), ERRORS).explained
+
+
+def test_a_side_within_the_error_of_what_the_view_computes_is_correct():
+    differs = difference('{"views":20,"error":1}', '{"views":9,"error":1}')
+    checked = causes.mark_wrong_sides(differs, '{"views":8,"error":1}', ERRORS)
+    assert (checked.live.unexplained, checked.batch.correct, checked.corrected) == (True, True, True)
+    late = causes.attribute_to(Cause.LATE, checked, {"k": '{"views":19,"error":1}'}, ERRORS)
+    assert late.causes == (Cause.LATE,)
+
+
 def test_both_sides_must_be_explained():
     late = causes.attribute_to(Cause.LATE, causes.mark_wrong_sides(difference("3", "9"), "2"), {"k": "3"})
     assert not late.explained

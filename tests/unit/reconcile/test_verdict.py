@@ -10,6 +10,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 NEXT = START + timedelta(minutes=1)
 UNKNOWN = Difference(START, "k", Kind.CHANGED, Side("3").wrong(), Side("2"))
 LATE = replace(UNKNOWN, live=Side("3").wrong(Cause.LATE))
+WITHIN = replace(UNKNOWN, live=Side("3"), within_error=True)
 AHEAD = replace(UNKNOWN, live=Side("3").wrong(Cause.NOT_YET_SEEN))
 
 
@@ -17,6 +18,14 @@ def test_a_window_is_explained_when_all_its_keys_are():
     windows = window_verdicts([LATE, UNKNOWN, replace(LATE, window_start=NEXT)])
     assert {start: window.verdict for start, window in windows.items()} == {START: "unexplained", NEXT: "explained"}
     assert windows[START].causes == (Cause.LATE,)
+
+
+def test_a_window_whose_rows_differ_by_no_more_than_their_error_is_settled():
+    assert window_verdicts([WITHIN])[START].verdict == "within its stated error"
+    assert not window_verdicts([WITHIN])[START].open
+    assert overall(window_verdicts([WITHIN])) == "within its stated error"
+    assert window_verdicts([WITHIN, LATE])[START].verdict == "explained"
+    assert window_verdicts([WITHIN, UNKNOWN])[START].verdict == "unexplained"
 
 
 def test_a_window_is_compared_again_while_it_is_unexplained_or_its_cause_passes():
