@@ -141,7 +141,7 @@ def _write(
             _apply(found.newest(contract.unique_id, columns), settings, contract, tables.current, record)
             failpoint("changes-applied")
         if tables.current and (found.any("_truncates") or found.any("_ended")):
-            write_deletes(spark, settings, contract, tables, source["truncated"])
+            write_deletes(spark, settings, contract, tables.current, source["truncated"])
             failpoint("deletes-written")
         lake.append(found.silver(columns), settings, tables.log, ledger.txn(tables.log, record), record)
         failpoint("silver-committed")

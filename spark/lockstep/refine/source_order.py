@@ -11,7 +11,6 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from lockstep import lake
-from lockstep.definition.columns import FIRST_GENERATION
 from lockstep.errors import LockstepError
 from lockstep.refine.classified import COMMIT, Commit
 from lockstep.refine.parse import GOOD, parse
@@ -33,6 +32,7 @@ class SourceWentBack(LockstepError):
 def with_order(parsed: "DataFrame", before: "Mapping[int, Commit]") -> "DataFrame":
     """Add ``_streamed``, a valid change that is not of a snapshot, and ``_fallen``, one below an earlier commit of its partition.
 
+    ``_earlier_commit`` is the LSN of that commit.
     Rows of a snapshot have the LSN at which it began. A transaction that was open then may have begun below it.
 
     Args:
@@ -43,9 +43,9 @@ def with_order(parsed: "DataFrame", before: "Mapping[int, Commit]") -> "DataFram
     flagged = parsed.withColumn("_streamed", F.coalesce(good & (F.col("_op") != "r"), F.lit(False)))
     commit = F.struct(*COMMIT)
     earlier = Window.partitionBy("_partition").orderBy("_offset").rowsBetween(Window.unboundedPreceding, -1)
-    newest = F.max(F.when(F.col("_streamed"), commit)).over(earlier)
-    fallen = good & ((commit < newest) | (commit < _commit_before(before)))
-    return flagged.withColumn("_fallen", F.coalesce(fallen, F.lit(False)))
+    newest = F.greatest(F.max(F.when(F.col("_streamed"), commit)).over(earlier), _commit_before(before))
+    fallen = F.coalesce(good & (commit < newest), F.lit(False))
+    return flagged.withColumns({"_fallen": fallen, "_earlier_commit": newest[COMMIT[1]]})
 
 
 def _commit_before(before: "Mapping[int, Commit]") -> "Column":
@@ -69,10 +69,13 @@ def check_order(
     Raises:
         SourceWentBack: neither is so.
     """
-    fallen = rows.where("_fallen AND _outcome = 'silver'")
+    # Also what was sent before the dedup window, and with another commit: a row's own LSN is that of one change.
+    change = [*contract.unique_id, "_lsn"]
+    good = rows.where("_outcome = 'silver'")
+    known = good.where("NOT _fallen").select(*change)
     if lake.exists(settings, tables.log):
-        # Also what was sent before the dedup window, and with another commit: a row's own LSN is that of one change.
-        fallen = fallen.join(lake.read(spark, settings, tables.log), [*contract.unique_id, "_lsn"], "left_anti")
+        known = known.unionByName(lake.read(spark, settings, tables.log).select(*change))
+    fallen = good.where("_fallen").join(known, change, "left_anti")
     first = fallen.orderBy("_partition", "_offset").limit(1).collect()
     if first and not _is_followed_by_a_newer_generation(spark, settings, contract, tables, first[0]):
         raise SourceWentBack(_message(contract, first[0]))
@@ -90,8 +93,8 @@ def _is_followed_by_a_newer_generation(
 def _message(contract: "Contract", row: "Row") -> str:
     return (
         f"{contract.topic}-{row['_partition']}: the change at offset {row['_offset']} has the commit LSN "
-        f"{row['_commit_lsn']} (row LSN {row['_lsn']}, generation {row['_generation'] or FIRST_GENERATION}), below a commit "
-        "before it, and it was never sent before. The source database was restored from a backup or replaced by another one, so "
-        "all its changes would count as old ones. Nothing of this run was written. `lockstep snapshot` takes the tables as they "
-        "are now, in a new generation whose changes are newer than all before, and deletes the rows that are gone."
+        f"{row['_commit_lsn']} (row LSN {row['_lsn']}, generation {row['_generation']}), below {row['_earlier_commit']} of a "
+        "commit before it, and it was never sent before. The source database was restored from a backup or replaced by another "
+        "one, so all its changes would count as old ones. Nothing of this run was written. `lockstep snapshot` takes the tables "
+        "as they are now, in a new generation whose changes are newer than all before, and deletes the rows that are gone."
     )

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.definition.columns import POSITION, generation
+from lockstep.definition.tables import bronze_of
 from lockstep.kafka_clients import producer
 from lockstep.refine.parse import GENERATION, GOOD, US
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from lockstep.contracts import Contract
-    from lockstep.definition.tables import Tables
     from lockstep.settings import Settings
 
 # A position, and the time of the commit (milliseconds, UTC).
@@ -33,7 +33,8 @@ _AT_ONCE = 5_000
 
 def newest_truncate(rows: "DataFrame", before: Truncate | None) -> Truncate | None:
     """The newest TRUNCATE among the rows of a run, or the one before them."""
-    of_run = rows.where("_truncates").select(*POSITION, F.unix_millis("_committed_at"))
+    at = F.coalesce(F.unix_millis("_committed_at"), F.lit(0))
+    of_run = rows.where("_truncates").select(*POSITION, at)
     return max([*(tuple(row) for row in of_run.collect()), *([before] if before else [])], default=None)
 
 
@@ -51,18 +52,18 @@ def is_before(truncate: Truncate) -> "Column":
 
 
 def write_deletes(
-    spark: "SparkSession", settings: "Settings", contract: "Contract", tables: "Tables", truncate: Truncate
-) -> int:
-    """Write a delete for each current row that is older than the TRUNCATE to the topic; their number.
+    spark: "SparkSession", settings: "Settings", contract: "Contract", current: str, truncate: Truncate
+) -> None:
+    """Write a delete for each current row that is older than the TRUNCATE to the topic.
 
     If it runs twice, silver finds the second ones to be duplicates.
+
+    Args:
+        current: the table with the current rows.
     """
-    if tables.current is None:
-        return 0
-    current = lake.read(spark, settings, tables.current).where(~F.col("_deleted") & is_before(truncate))
-    places = current.select(F.col("_partition").alias("partition"), F.col("_offset").alias("offset"))
-    records = lake.read(spark, settings, tables.bronze).join(places, ["partition", "offset"], "left_semi")
-    written = 0
+    ended = lake.read(spark, settings, current).where(~F.col("_deleted") & is_before(truncate))
+    places = ended.select(F.col("_partition").alias("partition"), F.col("_offset").alias("offset"))
+    records = lake.read(spark, settings, bronze_of(contract)).join(places, ["partition", "offset"], "left_semi")
     with closing(producer(settings)) as kafka:
         found, headers = _records(records), [(GENERATION, str(truncate[0]).encode())]
         while some := [*islice(found, _AT_ONCE)]:
@@ -71,9 +72,9 @@ def write_deletes(
                 for partition, key, value in some
             ]
             kafka.flush()
-            # An answer that is an error is raised.
-            written += len([answer.get() for answer in answers])
-    return written
+            for answer in answers:
+                # Raises what has kept it from being written.
+                answer.get()
 
 
 def _records(records: "DataFrame") -> Iterator[tuple[int, bytes | None, bytes]]:

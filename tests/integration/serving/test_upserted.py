@@ -22,6 +22,7 @@ from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.reconcile import attribute
 from lockstep.reconcile.difference import Cause
 from lockstep.reconcile.run import reconcile
+from lockstep.refine.parse import GENERATION
 from lockstep.refine.silver import refine
 from lockstep.serving.merged import publish
 from lockstep.settings import Settings
@@ -37,6 +38,7 @@ class Desk:
     settings: Settings
     view: View
     lsn: int = 0
+    generation: int = 1
 
     def customer(self, user_id: str, name: str) -> None:
         row = {"user_id": user_id, "name": name, "age": 30, "updated_at": AT.isoformat()}
@@ -49,15 +51,22 @@ class Desk:
     def broken_order(self) -> None:
         self._send("orders", "?", {})
 
-    def truncate_orders(self) -> None:
-        self._send("orders", None, None, op="t")
+    def truncate(self, *streams: str) -> None:
+        for stream in streams:
+            self._send(stream, None, None, op="t")
+
+    def restore(self) -> None:
+        """The database counts its LSNs from 0 again, in a new generation."""
+        self.lsn, self.generation = 0, self.generation + 1
+        self.truncate("users", "orders")
 
     def _send(self, stream: str, key: str | None, row: dict[str, Any] | None, op: str = "u") -> None:
         self.lsn += 1
         source = {"lsn": self.lsn, "ts_ms": int(AT.timestamp() * 1000), "sequence": f'["{self.lsn}","{self.lsn}"]'}
         envelope = {"before": None, "after": row, "op": op, "source": source}
         producer = Producer(confluent_config(self.settings) | {"log_level": 0})
-        producer.produce(CONTRACTS[stream].topic, json.dumps(envelope).encode(), key and key.encode())
+        headers = [(GENERATION, str(self.generation).encode())]
+        producer.produce(CONTRACTS[stream].topic, json.dumps(envelope).encode(), key and key.encode(), headers=headers)
         assert producer.flush(30) == 0
 
     def batch(self) -> None:
@@ -78,6 +87,17 @@ class Desk:
         self.order("2", "u1", "200.000")
         self.batch()
         self.live()
+
+    def orders_in_both_layers(self) -> dict[str, str]:
+        """The amounts of the orders that exist, when the deletes that silver writes have come too."""
+        self.batch()
+        self.batch()
+        self.live()
+        assert self.verdict() == ("equal", set())
+        gold, live = (self.spark.table(f"{layer}.{self.view.name}").where("NOT deleted") for layer in ("gold", "live"))
+        amounts = {row["order_id"]: str(row["amount"]) for row in gold.collect()}
+        assert amounts == {row["order_id"]: str(row["amount"]) for row in live.collect()}
+        return amounts
 
     def verdict(self) -> tuple[str, set[str]]:
         report = reconcile(self.spark, self.settings, self.view, "run")
@@ -154,17 +174,16 @@ def test_which_layer_is_ahead_is_known_from_saved_machines_and_without_them(desk
     assert desk.verdict() == ("explained", {Cause.NOT_YET_SEEN})
 
 
-def test_a_truncate_deletes_the_rows_of_both_layers(desk):
+def test_a_truncate_and_a_restored_database_delete_the_rows_of_both_layers(desk):
     desk.two_orders_in_both_layers()
-    desk.truncate_orders()
+    desk.truncate("orders")
     desk.order("3", "u1", "300.000")
-    desk.batch()
-    desk.batch()
-    desk.live()
-    assert desk.verdict() == ("equal", set())
-    for layer in ("gold", "live"):
-        rows = desk.spark.table(f"{layer}.{desk.view.name}").collect()
-        assert {row["order_id"]: row["deleted"] for row in rows} == {"1": True, "2": True, "3": False}, layer
+    desk.order("4", "u1", "400.000")
+    assert desk.orders_in_both_layers() == {"3": "300.000", "4": "400.000"}
+    desk.restore()
+    desk.customer("u1", "Alice")
+    desk.order("3", "u1", "303.000")
+    assert desk.orders_in_both_layers() == {"3": "303.000"}
 
 
 FAULTS = {
