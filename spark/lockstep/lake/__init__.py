@@ -2,22 +2,27 @@
 
 from lockstep.lake.log import Commit, commits, exists, parse_commit
 from lockstep.lake.paths import LAYERS, checkpoint, path
-from lockstep.lake.spark_catalog import create, differences, drop, register, registered, tables
+from lockstep.lake.spark_catalog import FOLLOWS_TYPES, create, differences, drop, register, registered, tables
 from lockstep.lake.writes import (
+    WIDEN,
     Txn,
     append,
     append_record,
+    follows,
     is_small,
     last_transaction,
     merge,
     overwrite,
     read,
+    read_as_now,
     replace,
     schema,
 )
 
 __all__ = [
+    "FOLLOWS_TYPES",
     "LAYERS",
+    "WIDEN",
     "Commit",
     "Txn",
     "append",
@@ -28,6 +33,7 @@ __all__ = [
     "differences",
     "drop",
     "exists",
+    "follows",
     "is_small",
     "last_transaction",
     "merge",
@@ -35,6 +41,7 @@ __all__ = [
     "parse_commit",
     "path",
     "read",
+    "read_as_now",
     "register",
     "registered",
     "replace",

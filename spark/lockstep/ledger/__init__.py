@@ -3,6 +3,7 @@
 from lockstep.ledger.chain import check_tip, problems
 from lockstep.ledger.entries import (
     HOUSEKEEPING,
+    MOST_UNKNOWN,
     RETENTION,
     Entry,
     add,
@@ -11,6 +12,7 @@ from lockstep.ledger.entries import (
     entries,
     entry,
     latest,
+    most_frequent,
     only_grew,
     origin,
     pending,
@@ -22,6 +24,7 @@ from lockstep.ledger.entries import (
 
 __all__ = [
     "HOUSEKEEPING",
+    "MOST_UNKNOWN",
     "RETENTION",
     "Entry",
     "add",
@@ -31,6 +34,7 @@ __all__ = [
     "entries",
     "entry",
     "latest",
+    "most_frequent",
     "only_grew",
     "origin",
     "pending",

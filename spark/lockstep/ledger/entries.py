@@ -27,6 +27,8 @@ RETENTION = {
     "delta.setTransactionRetentionDuration": "interval 400 days",
     "delta.logRetentionDuration": "interval 400 days",
 }
+# An entry counts so many unknown fields, the most frequent ones: its record stays small where every event has another name.
+MOST_UNKNOWN = 50
 # Operations of Delta that change no row.
 HOUSEKEEPING = {"CREATE TABLE", "ADD COLUMNS", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
 
@@ -41,6 +43,7 @@ class Entry:
         counts: the writer's own sums, such as silver's ``{silver, duplicates, quarantined, markers}``; bronze's is ``rows``.
         totals: the sums of ``counts`` over this entry and all before it.
         newest: in silver's ledger of events, the newest Kafka timestamp of each partition up to here (milliseconds, UTC).
+        unknown: in silver's ledger, by field that the contract did not name: how many rows up to here have it.
         code_since: since this entry, no other code version has written the table; 1: none ever has.
         signed: where somebody has accepted a gap, who (``by``) and the ``reason``. The ranges are the gap, and have no rows.
         until: of a view's gold, the instant (UTC) before which its rows are final.
@@ -60,6 +63,7 @@ class Entry:
     totals: Mapping[str, int]
     committed_at: int
     newest: Mapping[int, int] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
     code_since: int = 1
     signed: Mapping[str, str] | None = None
     until: datetime | None = None
@@ -86,6 +90,7 @@ def entry(commit: Commit) -> Entry:
         totals=add(record.get("before", {}), counts),
         committed_at=commit.timestamp,
         newest={int(partition): at for partition, at in record.get("newest", {}).items()},
+        unknown=add(record.get("unknown_before", {}), record.get("unknown", {})),
         code_since=record["code_since"],
         signed=record.get("signed"),
         until=datetime.fromisoformat(record["until"]) if record.get("until") else None,
@@ -156,17 +161,26 @@ def add(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
     return {name: left.get(name, 0) + right.get(name, 0) for name in sorted(left.keys() | right.keys())}
 
 
+def most_frequent(unknown: Mapping[str, int]) -> dict[str, int]:
+    """The unknown fields that most rows have, at most :data:`MOST_UNKNOWN`, by name."""
+    return dict(sorted(sorted(unknown.items(), key=lambda of: (-of[1], of[0]))[:MOST_UNKNOWN]))
+
+
 def untouched(settings: "Settings", newest: Entry) -> bool:
     """Whether no other writer has changed the table's rows since its newest entry; housekeeping does not count."""
-    return all(commit.operation in HOUSEKEEPING for commit in _since(settings, newest.table, newest.version))
+    return all(_is_housekeeping(commit) for commit in _since(settings, newest.table, newest.version))
 
 
 def only_grew(settings: "Settings", table: str, version: int) -> bool:
     """Whether a table's writer has only taken further offsets since a version, and nobody has changed other rows."""
     return all(
-        commit.operation in HOUSEKEEPING or ("ranges" in commit.record and "replay" not in commit.record)
+        _is_housekeeping(commit) or ("ranges" in commit.record and "replay" not in commit.record)
         for commit in _since(settings, table, version)
     )
+
+
+def _is_housekeeping(commit: Commit) -> bool:
+    return commit.operation in HOUSEKEEPING or commit.record.get("writer") == lake.WIDEN
 
 
 def _since(settings: "Settings", table: str, version: int) -> Iterator[Commit]:
@@ -204,6 +218,7 @@ def record(
         "ranges": [r.as_dict() for r in ranges],
         "before": dict(previous.totals) if previous else {},
         **({"newest": dict(previous.newest)} if previous and previous.newest else {}),
+        **({"unknown_before": most_frequent(previous.unknown)} if previous and previous.unknown else {}),
         **more,
     }
 

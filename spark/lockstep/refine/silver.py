@@ -6,6 +6,8 @@ that the run is done. Each of the first two pins the ranges of the run: after a 
 its commit has the same transaction id, and is skipped.
 """
 
+import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,7 @@ from lockstep.ledger.integrity import record_digest
 from lockstep.ledger.ranges import Range, ends, size, to_where
 from lockstep.refine.classified import Classified, Rows, classified
 from lockstep.refine.parse import GOOD, parse
-from lockstep.refine.watermarks import with_watermark
+from lockstep.refine.rows import silver_rows
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
 
+log = logging.getLogger(__name__)
 QUARANTINE = {
     **PROVENANCE,
     "_reason": "STRING",
@@ -44,7 +47,7 @@ QUARANTINE_PROPERTIES = ledger.RETENTION | {
 
 
 def behind(settings: "Settings", contract: "Contract") -> bool:
-    """Whether silver lacks rows that bronze has, or columns that the contract has. Only the logs are read."""
+    """Whether silver lacks rows that bronze has, or columns (or wider types) that the contract has. Only the logs are read."""
     tables = Tables.of(contract)
     source, newest_entry = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
     if source is None:
@@ -52,7 +55,7 @@ def behind(settings: "Settings", contract: "Contract") -> bool:
     if newest_entry is None or ends(newest_entry.ranges) != ends(source.ranges):
         return True
     has_new_code = newest_entry.code_version != code_version()
-    return has_new_code and not log_columns(contract).keys() <= set(lake.schema(settings, tables.log).names)
+    return has_new_code and not lake.follows(settings, tables.log, log_columns(contract))
 
 
 def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
@@ -116,14 +119,17 @@ def _write(
     if previous:
         oldest = _oldest(settings, tables.bronze, ranges) or oldest_of(raw)
         earlier = remembered(lake.read(spark, settings, tables.log), oldest, contract)
-    parsed, before = parse(raw, contract), previous.newest if previous else {}
     if earlier is not None and lake.is_small(size(ranges)):
-        earlier = with_ids_of(earlier, parsed, contract)
-    rows = classify(with_watermark(parsed, contract, before), earlier, contract)
+        earlier = with_ids_of(earlier, parse(raw, contract), contract)
+    before = previous.newest if previous else {}
+    rows = classify(silver_rows(raw, contract, before), earlier, contract)
     with classified(rows, small=lake.is_small(size(ranges))) as found:
         counts = found.counts()
         newest = {p: max(at, before.get(p, at)) for p, at in found.newest_timestamps().items()}
-        record = ledger.record("refine", previous, run_id, ranges, counts=counts, newest={**before, **newest})
+        unknown = found.unknown()
+        _warn_of_new(contract, unknown, previous)
+        more: dict[str, Any] = {"newest": {**before, **newest}, **({"unknown": unknown} if unknown else {})}
+        record = ledger.record("refine", previous, run_id, ranges, counts=counts, **more)
         if counts["quarantined"]:
             lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=QUARANTINE_PROPERTIES)
             _quarantine(found, settings, tables.quarantine, ranges, record)
@@ -134,6 +140,18 @@ def _write(
         lake.append(found.silver(columns), settings, tables.log, ledger.txn(tables.log, record), record)
         failpoint("silver-committed")
         return ledger.committed(settings, tables.log, record)
+
+
+def _warn_of_new(contract: "Contract", unknown: Mapping[str, int], previous: ledger.Entry | None) -> None:
+    if new := sorted(unknown.keys() - (previous.unknown.keys() if previous else set())):
+        log.warning(
+            "%s: %s has fields that the contract does not name: %s. Their values are in %s alone. Give the contract a column for "
+            "each that you need; a replay of silver fills it for old rows.",
+            Tables.of(contract).log,
+            contract.topic,
+            ", ".join(new),
+            Tables.of(contract).bronze,
+        )
 
 
 def _quarantine(
