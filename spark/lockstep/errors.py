@@ -37,8 +37,9 @@ class ColumnsRefused(LockstepError):
         super().__init__(
             f"{table} cannot have the columns that are declared now, and nothing was written:\n  "
             + "\n  ".join(problems)
-            + "\nColumns can be added; what is there stays, with its type. Declare it as it was, and give what is new a name of "
-            "its own: old rows have null there until a replay computes them again."
+            + "\nColumns can be added, and their types can become wider: a larger integer, DOUBLE for FLOAT, a DECIMAL with more "
+            "digits before the point. All else stays as it is. Declare it as it was, and give what is new a name of its own: "
+            "old rows have null there until a replay computes them again."
         )
 
 

@@ -41,7 +41,9 @@ def _rows(view: View, _silver: "Mapping[str, DataFrame]", _low: datetime, _high:
 def _windowed(view: Windowed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
     time = F.col(view.event_time)
     rows = silver[view.input].where(view.on_time).where((time >= F.lit(low)) & (time < F.lit(high + view.size)))
-    return view.transform(rows)
+    found = view.transform(rows)
+    # Silver may have narrower types than the contract, until refine has run with it.
+    return found.select(*(F.col(name).cast(kind).alias(name) for name, kind in view.output_columns.items()))
 
 
 @_rows.register(Keyed)

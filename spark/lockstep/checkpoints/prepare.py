@@ -116,8 +116,10 @@ def _prepare_first_start(spark: "SparkSession", settings: "Settings", view: "Vie
         lake.overwrite(rows, settings, generation.table, txn, record)
         copy_to_checkpoint(settings, generation.savepoint, generation.location(settings))
     elif lake.exists(settings, generation.table):
-        no_rows = spark.createDataFrame([], ddl(view.live_columns))
         if generation.since:
+            # The rows before stay, and so do the table's columns: they follow the view when its query starts.
+            no_rows = lake.read(spark, settings, generation.table).where("false")
             lake.replace(no_rows, settings, generation.table, generation.rows_written(view), txn, record)
         else:
+            no_rows = spark.createDataFrame([], ddl(view.live_columns))
             lake.overwrite(no_rows, settings, generation.table, txn, record)

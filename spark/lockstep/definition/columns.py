@@ -1,5 +1,6 @@
 """Columns are a mapping from name to Spark type. Here are those that the platform adds, and Spark's DDL."""
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -30,13 +31,45 @@ CHANGE: Columns = {
 POSITION = ("_generation", "_commit_lsn", "_lsn")
 # Rows from before there were generations have none.
 FIRST_GENERATION = 1
+# The names of the payload's fields that the contract does not name, as a JSON array; null: there are none.
+UNKNOWN: Columns = {"_unknown": "STRING"}
+# Each type of a group holds every value of those before it.
+_WIDER = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
+# Other names of these types: in DDL, and in the logs of Delta tables.
+_ALIASES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float"}
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\((\d+),(\d+)\)")
 # How Spark writes a timestamp into JSON without losing its microseconds.
 TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
 
 def log_columns(contract: "Contract") -> Columns:
     """The columns of a stream's log in silver."""
-    return {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else EVENT)}
+    return {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else EVENT), **UNKNOWN}
+
+
+def widens(old: str, new: str) -> bool:
+    """Whether a type can replace another in a table, because it holds the very same values, and more.
+
+    That is so for a larger integer type, for DOUBLE instead of FLOAT, and for a DECIMAL with more digits before the point. With
+    more digits behind it, ``1.25`` would become ``1.2500`` in keys and in the states of machines.
+
+    Args:
+        old, new: as Spark or Delta name them, such as ``INT``, ``integer`` or ``decimal(10,2)``.
+    """
+    before, after = _plain(old), _plain(new)
+    for kinds in _WIDER:
+        if before in kinds and after in kinds:
+            return kinds.index(before) < kinds.index(after)
+    digits = _DECIMAL.fullmatch(before), _DECIMAL.fullmatch(after)
+    if not digits[0] or not digits[1]:
+        return False
+    (precision, scale), (new_precision, new_scale) = (map(int, found.groups()) for found in digits if found)
+    return scale == new_scale and precision < new_precision
+
+
+def _plain(kind: str) -> str:
+    plain = kind.lower().replace(" ", "")
+    return _ALIASES.get(plain, plain)
 
 
 def generation() -> "Column":

@@ -2,23 +2,28 @@
 
 from lockstep.lake.log import Commit, commits, exists, parse_commit
 from lockstep.lake.paths import LAYERS, checkpoint, path
-from lockstep.lake.spark_catalog import create, differences, drop, register, registered, tables
+from lockstep.lake.spark_catalog import FOLLOWS_TYPES, create, differences, drop, register, registered, tables
 from lockstep.lake.trim_log import trim
 from lockstep.lake.writes import (
+    WIDEN,
     Txn,
     append,
     append_record,
+    follows,
     is_small,
     last_transaction,
     merge,
     overwrite,
     read,
+    read_as_now,
     replace,
     schema,
 )
 
 __all__ = [
+    "FOLLOWS_TYPES",
     "LAYERS",
+    "WIDEN",
     "Commit",
     "Txn",
     "append",
@@ -29,6 +34,7 @@ __all__ = [
     "differences",
     "drop",
     "exists",
+    "follows",
     "is_small",
     "last_transaction",
     "merge",
@@ -36,6 +42,7 @@ __all__ = [
     "parse_commit",
     "path",
     "read",
+    "read_as_now",
     "register",
     "registered",
     "replace",

@@ -43,6 +43,16 @@ class SmallCommits:
         return pa.schema(self._table.schema().to_arrow())
 
     @property
+    def types(self) -> dict[str, str]:
+        """The types of the columns, as Delta names them; that of a nested column is its class."""
+        return {field.name: getattr(field.type, "type", "") for field in self._table.schema().fields}
+
+    @property
+    def partitioned_by(self) -> list[str]:
+        """The columns by which the table is partitioned."""
+        return list(self._table.metadata().partition_columns)
+
+    @property
     def version(self) -> int:
         """The newest version that this object knows."""
         return self._table.version()

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
-from lockstep.definition.columns import Columns, ddl
+from lockstep.definition.columns import Columns, ddl, widens
 from lockstep.errors import ColumnsRefused
 from lockstep.lake.log import exists
 from lockstep.lake.paths import LAYERS, path
-from lockstep.lake.writes import read
+from lockstep.lake.writes import read, widen
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.settings import Settings
 
 log = logging.getLogger(__name__)
+# Of a SQL view: without it, a view casts its columns back to the types that they had when it was created.
+FOLLOWS_TYPES = "WITH SCHEMA TYPE EVOLUTION"
 # An empty database: it exists once all tables were registered since the server started.
 _REGISTERED = "registered"
 
@@ -31,10 +33,13 @@ def create(
     partitioned_by: str = "",
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Create the table if it is missing, and add the columns that it lacks: rows that are there have null in them.
+    """Create the table if it is missing; else have it follow its columns, whose number and whose types may only grow.
+
+    It gets the columns that it lacks: rows that are there have null in them. A column whose type has become wider is rewritten:
+    rows keep their values. The caller holds the table's lease.
 
     Raises:
-        ColumnsRefused: the table has columns that are not among these, or of other types.
+        ColumnsRefused: the table has columns that are not among these, or of types that cannot become these.
     """
     layout = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
     pairs = ", ".join(f"'{key}' = '{value}'" for key, value in (properties or {}).items())
@@ -42,23 +47,35 @@ def create(
         f"CREATE TABLE IF NOT EXISTS {table} ({ddl(columns)}) USING delta {layout} LOCATION '{path(settings, table)}'"
         + (f" TBLPROPERTIES ({pairs})" if pairs else "")
     )
-    if problems := differences(spark, settings, table, columns):
+    there, wanted = _types(read(spark, settings, table)), _types(spark.createDataFrame([], ddl(columns)))
+    if problems := _differences(there, wanted):
         raise ColumnsRefused(table, problems)
-    there = {field.name for field in read(spark, settings, table).schema}
     if new := {name: kind for name, kind in columns.items() if name not in there}:
         spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({ddl(new)})")
         log.info("%s has new columns: %s", table, ddl(new))
+    if wider := {name: kind for name, kind in wanted.items() if there.get(name, kind) != kind}:
+        log.info("%s is rewritten, because types are wider now: %s", table, ddl(wider))
+        widen(spark, settings, table, wider)
 
 
 def differences(spark: "SparkSession", settings: "Settings", table: str, columns: Columns) -> list[str]:
-    """Why a table cannot take rows with these columns: a sentence for each column. One that it lacks can be added."""
-    there = {field.name: field.dataType for field in read(spark, settings, table).schema}
-    wanted = {field.name: field.dataType for field in spark.createDataFrame([], ddl(columns)).schema}
+    """Why a table cannot take rows with these columns: a sentence for each column.
+
+    A column that it lacks can be added, and one of a narrower type can be widened.
+    """
+    return _differences(_types(read(spark, settings, table)), _types(spark.createDataFrame([], ddl(columns))))
+
+
+def _types(rows: "DataFrame") -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in rows.schema}
+
+
+def _differences(there: Columns, wanted: Columns) -> list[str]:
     gone = [f"the column {name} is not declared any more" for name in there if name not in wanted]
     return gone + [
-        f"the column {name} is of type {there[name].simpleString()}, and declared as {kind.simpleString()}"
+        f"the column {name} is of type {there[name]}, and declared as {kind}"
         for name, kind in wanted.items()
-        if name in there and there[name] != kind
+        if name in there and there[name] != kind and not widens(there[name], kind)
     ]
 
 

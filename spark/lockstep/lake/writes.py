@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lockstep.definition.columns import Columns, widens
 from lockstep.lake.paths import path
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
+# The writer in the record of a commit that only widens types.
+WIDEN = "widen"
 # So few rows are some megabytes in memory. What Spark reads, checks or commits in a second or more, for one row as for these,
 # takes some tens of milliseconds without it.
 SMALL_ROWS = 20_000
@@ -49,11 +52,29 @@ def read(spark: "SparkSession", settings: "Settings", table: str, version: int |
     return reader.load(path(settings, table))
 
 
+def read_as_now(spark: "SparkSession", settings: "Settings", table: str, version: int) -> "DataFrame":
+    """The table's rows as of a version, with the columns and the types that the table has now: they can be put back into it."""
+    from pyspark.sql import functions as F
+
+    rows = read(spark, settings, table, version)
+    there, now = {*rows.columns}, read(spark, settings, table).schema
+    columns = ((F.col(f.name) if f.name in there else F.lit(None)).cast(f.dataType).alias(f.name) for f in now)
+    return rows.select(*columns)
+
+
 def schema(settings: "Settings", table: str) -> pa.Schema:
     """The columns of the table, for Arrow rows."""
     from lockstep.lake.small_commits import SmallCommits
 
     return SmallCommits(settings, table).schema
+
+
+def follows(settings: "Settings", table: str, columns: Columns) -> bool:
+    """Whether the table has all of these columns, and none with a narrower type. Needs no Spark."""
+    from lockstep.lake.small_commits import SmallCommits
+
+    there = SmallCommits(settings, table).types
+    return all(name in there and not widens(there[name], kind) for name, kind in columns.items())
 
 
 def last_transaction(settings: "Settings", table: str, app: str) -> int:
@@ -104,6 +125,23 @@ def _(rows: pa.Table, settings: "Settings", table: str, where: str, txn: Txn, re
 def overwrite(df: "DataFrame", settings: "Settings", table: str, txn: Txn, record: Mapping[str, Any]) -> None:
     """Replace all rows of the table, and its columns, in one commit."""
     writer(df, txn, record).mode("overwrite").option("overwriteSchema", "true").save(path(settings, table))
+
+
+def widen(spark: "SparkSession", settings: "Settings", table: str, kinds: Columns) -> None:
+    """Rewrite the table with wider types for some of its columns, in one commit. Its rows, properties and partitions stay.
+
+    Delta's type widening would rewrite nothing, but delta-rs neither reads nor writes tables that have it.
+    """
+    from lockstep.lake.small_commits import SmallCommits
+
+    opened = SmallCommits(settings, table)
+    rows = read(spark, settings, table, opened.version)
+    wide = rows.withColumns({name: rows[name].cast(kind) for name, kind in kinds.items()})
+    # Its own number: if the same is tried twice at once, Delta refuses the second commit.
+    txn = Txn(f"{WIDEN}:{table}", opened.version + 1)
+    overwriting = writer(wide, txn, {"writer": WIDEN, "columns": dict(kinds)}).mode("overwrite")
+    partitioned = overwriting.partitionBy(*opened.partitioned_by)
+    partitioned.option("overwriteSchema", "true").save(path(settings, table))
 
 
 def writer(df: "DataFrame", txn: Txn, record: Mapping[str, Any]) -> Any:

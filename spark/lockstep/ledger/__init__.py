@@ -3,6 +3,7 @@
 from lockstep.ledger.chain import check_tip, problems
 from lockstep.ledger.entries import (
     HOUSEKEEPING,
+    MOST_UNKNOWN,
     RETENTION,
     Entry,
     SignedFor,
@@ -12,6 +13,7 @@ from lockstep.ledger.entries import (
     entries,
     entry,
     latest,
+    most_frequent,
     only_grew,
     record,
     signature,
@@ -23,6 +25,7 @@ from lockstep.ledger.history import origin, pending
 
 __all__ = [
     "HOUSEKEEPING",
+    "MOST_UNKNOWN",
     "RETENTION",
     "Entry",
     "SignedFor",
@@ -33,6 +36,7 @@ __all__ = [
     "entries",
     "entry",
     "latest",
+    "most_frequent",
     "only_grew",
     "origin",
     "pending",

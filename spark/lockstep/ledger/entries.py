@@ -30,6 +30,8 @@ RETENTION = {
 }
 # What each entry of silver takes over from the one before it.
 _KEPT = ("newest", "commits", "truncated")
+# An entry counts so many unknown fields, the most frequent ones: its record stays small where every event has another name.
+MOST_UNKNOWN = 50
 # Operations of Delta that change no row.
 HOUSEKEEPING = {"CREATE TABLE", "ADD COLUMNS", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
 
@@ -56,6 +58,7 @@ class Entry:
         truncated: in silver's ledger of changes, the position of the newest TRUNCATE up to here, and the time of its commit
             (milliseconds, UTC).
         newest: in silver's ledger of events, the newest Kafka timestamp of each partition up to here (milliseconds, UTC).
+        unknown: in silver's ledger, by field that the contract did not name: how many rows up to here have it.
         code_since: since this entry, no other code version has written the table; 1: none ever has.
         epochs: in bronze's ledger, the leader epoch in which the log of each partition was read up to here.
         signed: where a person has signed for it, who (``by``), the ``reason``, and for what (``kind``: :class:`SignedFor`).
@@ -79,6 +82,7 @@ class Entry:
     commits: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     truncated: tuple[int, ...] | None = None
     newest: Mapping[int, int] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
     code_since: int = 1
     epochs: Mapping[int, int] = field(default_factory=dict)
     signed: Mapping[str, str] | None = None
@@ -109,6 +113,7 @@ def entry(commit: Commit) -> Entry:
         commits={int(partition): (at[0], at[1]) for partition, at in record.get("commits", {}).items()},
         truncated=tuple(record["truncated"]) if record.get("truncated") else None,
         newest={int(partition): at for partition, at in record.get("newest", {}).items()},
+        unknown=add(record.get("unknown_before", {}), record.get("unknown", {})),
         code_since=record["code_since"],
         epochs={int(partition): epoch for partition, epoch in record.get("epochs", {}).items()},
         signed=record.get("signed"),
@@ -156,10 +161,15 @@ def add(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
     return {name: left.get(name, 0) + right.get(name, 0) for name in sorted(left.keys() | right.keys())}
 
 
+def most_frequent(unknown: Mapping[str, int]) -> dict[str, int]:
+    """The unknown fields that most rows have, at most :data:`MOST_UNKNOWN`, by name."""
+    return dict(sorted(sorted(unknown.items(), key=lambda of: (-of[1], of[0]))[:MOST_UNKNOWN]))
+
+
 def untouched(settings: "Settings", newest: Entry) -> bool:
     """Whether no other writer has changed the table's rows since its newest entry; housekeeping does not count."""
     since = itertools.takewhile(lambda commit: commit.version > newest.version, lake.commits(settings, newest.table))
-    return all(commit.operation in HOUSEKEEPING for commit in since)
+    return all(map(_is_housekeeping, since))
 
 
 def only_grew(settings: "Settings", table: str, version: int) -> bool:
@@ -170,9 +180,13 @@ def only_grew(settings: "Settings", table: str, version: int) -> bool:
     for commit in lake.commits(settings, table):
         if commit.version <= version:
             return commit.version == version
-        if commit.operation not in HOUSEKEEPING and ("ranges" not in commit.record or "replay" in commit.record):
+        if not _is_housekeeping(commit) and ("ranges" not in commit.record or "replay" in commit.record):
             return False
     return False
+
+
+def _is_housekeeping(commit: Commit) -> bool:
+    return commit.operation in HOUSEKEEPING or commit.record.get("writer") == lake.WIDEN
 
 
 def by_this_code(settings: "Settings", newest: Entry) -> bool:
@@ -205,6 +219,7 @@ def record(
         "ranges": encode(ranges),
         "before": dict(previous.totals) if previous else {},
         **({name: value for name in _KEPT if (value := getattr(previous, name, None))}),
+        **({"unknown_before": most_frequent(previous.unknown)} if previous and previous.unknown else {}),
         **more,
     }
 

@@ -18,8 +18,7 @@ from lockstep.definition.view import BEGINNING, Interval
 from lockstep.ledger.ranges import Range, to_where, where_below
 from lockstep.live.frontier import LiveSnapshot
 from lockstep.reconcile.compare import values_of
-from lockstep.refine.parse import parse
-from lockstep.refine.watermarks import with_watermark
+from lockstep.refine.rows import silver_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -64,8 +63,7 @@ class Comparison:
         """The rows of bronze up to gold's position, in silver's columns, whether silver took them or not."""
         contract = CONTRACTS[stream]
         raw = lake.read(self.spark, self.settings, Tables.of(contract).bronze)
-        parsed = with_watermark(parse(raw, contract), contract, {})
-        rows = parsed.where(where).where(where_below(self.entry.ranges, contract.topic))
+        rows = silver_rows(raw, contract, {}).where(where).where(where_below(self.entry.ranges, contract.topic))
         return rows.select(*self._silver(stream).columns)
 
     def computed(self, keys: Iterable[str], view: View, silver: Silver, interval: Interval) -> dict[str, str]:

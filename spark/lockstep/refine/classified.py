@@ -1,8 +1,11 @@
 """The classified rows of one run of refine, in Spark or collected: a small slice costs one Spark job, and not one for each table.
 
-Rows have the columns of :func:`lockstep.refine.parse.parse`, and ``_outcome``: silver, duplicates, quarantined or markers.
+Rows have the columns of :func:`lockstep.refine.parse.parse`, ``_unknown`` (see :mod:`lockstep.refine.unknown`), and
+``_outcome``: silver, duplicates, quarantined or markers.
 """
 
+import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
@@ -13,6 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from lockstep import ledger
 from lockstep.definition.columns import POSITION, generation
 from lockstep.lake import small_commits
 from lockstep.ledger.ranges import to_where
@@ -40,6 +44,9 @@ class Classified(Protocol):
 
     def newest_timestamps(self) -> dict[int, int]:
         """Per partition, the newest Kafka timestamp of all rows (milliseconds, UTC)."""
+
+    def unknown(self) -> dict[str, int]:
+        """By the name of a field that the contract does not name: how many rows that go to silver have it."""
 
     def silver(self, columns: list[str]) -> Rows:
         """The rows that go to silver."""
@@ -83,6 +90,13 @@ class InSpark:
         newest = self._rows.groupBy("_partition").agg(F.unix_millis(F.max("_arrival")).alias("newest")).collect()
         return {row["_partition"]: row["newest"] for row in newest}
 
+    def unknown(self) -> dict[str, int]:
+        names = self._rows.where("_outcome = 'silver' AND _unknown IS NOT NULL").select(
+            F.explode(F.from_json("_unknown", "ARRAY<STRING>")).alias("name")
+        )
+        most = names.groupBy("name").count().orderBy(F.desc("count"), "name").limit(ledger.MOST_UNKNOWN)
+        return {row["name"]: row["count"] for row in most.collect()}
+
     def silver(self, columns: list[str]) -> "DataFrame":
         return self._rows.where("_outcome = 'silver'").select(*columns)
 
@@ -114,6 +128,10 @@ class Collected:
     def newest_timestamps(self) -> dict[int, int]:
         newest = self._rows.group_by("_partition").aggregate([("_arrival", "max")]).to_pylist()
         return {row["_partition"]: round(row["_arrival_max"].timestamp() * 1000) for row in newest}
+
+    def unknown(self) -> dict[str, int]:
+        names = self._rows.filter((pc.field("_outcome") == "silver") & pc.field("_unknown").is_valid())["_unknown"]
+        return ledger.most_frequent(Counter(name for text in names.to_pylist() for name in json.loads(text)))
 
     def silver(self, columns: list[str]) -> pa.Table:
         return self._rows.filter(pc.field("_outcome") == "silver").select(columns)

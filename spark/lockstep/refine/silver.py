@@ -7,6 +7,8 @@ its commit has the same transaction id, and is skipped. The deletes that stand f
 last commit: a retry writes them again, and silver finds the second ones to be duplicates.
 """
 
+import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -23,9 +25,9 @@ from lockstep.ledger.integrity import record_digest
 from lockstep.ledger.ranges import Range, decode, ends, size, to_where
 from lockstep.refine.classified import Classified, Rows, classified
 from lockstep.refine.parse import GOOD, parse
+from lockstep.refine.rows import silver_rows
 from lockstep.refine.source_order import check_order, with_order
 from lockstep.refine.truncates import newest_truncate, with_ended, write_deletes
-from lockstep.refine.watermarks import with_watermark
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
 
+log = logging.getLogger(__name__)
 QUARANTINE = {
     **PROVENANCE,
     "_reason": "STRING",
@@ -47,7 +50,7 @@ QUARANTINE_PROPERTIES = ledger.RETENTION | {
 
 
 def behind(settings: "Settings", contract: "Contract") -> bool:
-    """Whether silver lacks rows that bronze has, or columns that the contract has. Only the logs are read."""
+    """Whether silver lacks rows that bronze has, or columns (or wider types) that the contract has. Only the logs are read."""
     tables = Tables.of(contract)
     source, newest_entry = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
     if source is None:
@@ -55,7 +58,7 @@ def behind(settings: "Settings", contract: "Contract") -> bool:
     if newest_entry is None or ends(newest_entry.ranges) != ends(source.ranges):
         return True
     has_new_code = newest_entry.code_version != code_version()
-    return has_new_code and not log_columns(contract).keys() <= set(lake.schema(settings, tables.log).names)
+    return has_new_code and not lake.follows(settings, tables.log, log_columns(contract))
 
 
 def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
@@ -119,20 +122,25 @@ def _write(
     if previous:
         oldest = _oldest(settings, tables.bronze, ranges) or oldest_of(raw)
         earlier = remembered(lake.read(spark, settings, tables.log), oldest, contract)
-    parsed, before = parse(raw, contract), previous.newest if previous else {}
     if earlier is not None and lake.is_small(size(ranges)):
-        earlier = with_ids_of(earlier, parsed, contract)
+        earlier = with_ids_of(earlier, parse(raw, contract), contract)
+    before = previous.newest if previous else {}
+    rows = silver_rows(raw, contract, before)
     if tables.current:
-        parsed = with_order(parsed, previous.commits if previous else {})
-        parsed = with_ended(parsed, previous.truncated if previous else None)
-    rows = classify(with_watermark(parsed, contract, before), earlier, contract)
+        rows = with_order(rows, previous.commits if previous else {})
+        rows = with_ended(rows, previous.truncated if previous else None)
+    rows = classify(rows, earlier, contract)
     with classified(rows, small=lake.is_small(size(ranges))) as found:
         if tables.current and found.any("_fallen"):
             check_order(spark, settings, contract, tables, rows)
         counts = found.counts()
         newest = {p: max(at, before.get(p, at)) for p, at in found.newest_timestamps().items()}
-        source = _source(found, rows, previous) if tables.current else {}
-        record = ledger.record("refine", previous, run_id, ranges, counts=counts, newest={**before, **newest}, **source)
+        unknown = found.unknown()
+        _warn_of_new(contract, unknown, previous)
+        more: dict[str, Any] = {"newest": {**before, **newest}, **({"unknown": unknown} if unknown else {})}
+        if tables.current:
+            more |= _source(found, rows, previous)
+        record = ledger.record("refine", previous, run_id, ranges, counts=counts, **more)
         if counts["quarantined"]:
             lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=QUARANTINE_PROPERTIES)
             _quarantine(found, settings, tables.quarantine, ranges, record)
@@ -141,7 +149,7 @@ def _write(
             _apply(found.newest(contract.unique_id, columns), settings, contract, tables.current, record)
             failpoint("changes-applied")
         if tables.current and (found.any("_truncates") or found.any("_ended")):
-            write_deletes(spark, settings, contract, tables.current, source["truncated"])
+            write_deletes(spark, settings, contract, tables.current, more["truncated"])
             failpoint("deletes-written")
         lake.append(found.silver(columns), settings, tables.log, ledger.txn(tables.log, record), record)
         failpoint("silver-committed")
@@ -156,6 +164,18 @@ def _source(found: Classified, rows: "DataFrame", previous: ledger.Entry | None)
         "commits": commits,
         "truncated": newest_truncate(rows, truncated) if found.any("_truncates") else truncated,
     }
+
+
+def _warn_of_new(contract: "Contract", unknown: Mapping[str, int], previous: ledger.Entry | None) -> None:
+    if new := sorted(unknown.keys() - (previous.unknown.keys() if previous else set())):
+        log.warning(
+            "%s: %s has fields that the contract does not name: %s. Their values are in %s alone. Give the contract a column for "
+            "each that you need; a replay of silver fills it for old rows.",
+            Tables.of(contract).log,
+            contract.topic,
+            ", ".join(new),
+            Tables.of(contract).bronze,
+        )
 
 
 def _quarantine(

@@ -14,9 +14,8 @@ from lockstep.ingest.source import read_range
 from lockstep.ledger.event_time import newest_at
 from lockstep.ledger.ranges import Range, to_where
 from lockstep.refine.classified import counted
-from lockstep.refine.parse import parse
+from lockstep.refine.rows import silver_rows
 from lockstep.refine.silver import QUARANTINE, classify, oldest_of, remembered
-from lockstep.refine.watermarks import with_watermark
 from lockstep.replay.plan import Part, Plan
 from lockstep.replay.runs import enclosing, overlap, runs_of
 from lockstep.replay.stages import ShadowedBronze, ShadowedSilver
@@ -120,11 +119,7 @@ def _classified(
     by_run = spark.createDataFrame(ranges, "_run BIGINT, p INT, low BIGINT, high BIGINT")
     inside = F.expr("_partition = p AND _offset >= low AND _offset < high")
     newest = newest_at(entries, {r.partition: r.start for r in part.ranges})
-    parsed = (
-        with_watermark(parse(raw, contract), contract, newest)
-        .join(F.broadcast(by_run), inside)
-        .drop("p", "low", "high")
-    )
+    parsed = silver_rows(raw, contract, newest).join(F.broadcast(by_run), inside).drop("p", "low", "high")
     before = [Range(r.topic, r.topic_id, r.partition, 0, r.start) for r in part.ranges]
     earlier = remembered(log.where(to_where(before, *_POSITION)), oldest_of(raw), contract)
     return classify(parsed, earlier, contract, order=("_run", *_POSITION)).drop("_run")

@@ -69,8 +69,10 @@ class Writer:
         return versions
 
     def read(self, table: str, version: int | None = None) -> "DataFrame":
-        """A table's rows, now or as of a version."""
-        return lake.read(self.spark, self.settings, table, version)
+        """A table's rows, now or as of a version; with the columns that the table has now."""
+        if version is None:
+            return lake.read(self.spark, self.settings, table)
+        return lake.read_as_now(self.spark, self.settings, table, version)
 
     def is_written(self, table: str) -> bool:
         """Whether the table is committed, by this run or one that died."""

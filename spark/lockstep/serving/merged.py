@@ -81,7 +81,7 @@ def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) 
                 batch_at = _moment(entry.committed_at) if entry else None
                 rows.append(sql.freshness_row(view.name, final_until, batch_at, live))
         for name, query in queries.items():
-            spark.sql(f"CREATE OR REPLACE VIEW {name} AS {query}")
+            spark.sql(f"CREATE OR REPLACE VIEW {name} {lake.FOLLOWS_TYPES} AS {query}")
         if rows:
             spark.sql(f"CREATE OR REPLACE VIEW {FRESHNESS} AS {' UNION ALL '.join(rows)}")
 

@@ -125,6 +125,7 @@ def _stream(
         topic=contract.topic,
         log_end=sum(topic.end(p) for p in topic.partitions),
         bronze=bronze.totals.get("rows", 0) if bronze else 0,
+        unknown={name: rows for name, rows in silver.unknown.items() if name not in contract.columns} if silver else {},
         lag=total(partitions),
         partitions=partitions,
         fresh_at=bronze.committed_at if bronze else None,

@@ -19,6 +19,7 @@ class Stream:
     """The rows of one stream in each layer, and the lag of each layer.
 
     Args:
+        unknown: by field that the contract does not name: how many rows of silver have it.
         lag: by layer, how many offsets it is behind the topic: ``bronze``, ``silver``, ``gold.<view>``, ``live.<view>``.
         partitions: the same per partition.
         fresh_at: the time of the newest bronze commit in milliseconds (UTC); None before the first.
@@ -32,6 +33,7 @@ class Stream:
     duplicates: int = 0
     quarantined: int = 0
     markers: int = 0
+    unknown: Mapping[str, int] = field(default_factory=dict)
     lag: Mapping[str, int] = field(default_factory=dict)
     partitions: Sequence[PartitionLag] = ()
     fresh_at: int | None = None

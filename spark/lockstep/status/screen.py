@@ -13,7 +13,16 @@ _STYLES = {Verdict.EQUAL: "green", Verdict.NOT_COMPARED: "yellow", Verdict.UNEXP
 
 def render(status: Status) -> RenderableType:
     """The whole screen: the verdict with its problems first, then a table for each kind of fact."""
-    return Group(_verdict(status), _streams(status), _views(status), _quality(status), _services(status))
+    parts: list[RenderableType] = [
+        _verdict(status),
+        _streams(status),
+        _views(status),
+        _quality(status),
+        _services(status),
+    ]
+    if any(stream.unknown for stream in status.streams):
+        parts.insert(2, _unknown(status))
+    return Group(*parts)
 
 
 def show(status: Status) -> None:
@@ -57,6 +66,18 @@ def _streams(status: Status) -> Table:
             s.lag["silver"],
         )
         table.add_row(s.name, *(f"{n:,}" for n in counts), age(s.fresh_at))
+    return table
+
+
+def _unknown(status: Status) -> Table:
+    table = Table(
+        "stream", title="\nFields that the contract does not name", title_justify="left", box=None, pad_edge=False
+    )
+    table.add_column("rows of silver with each of them")
+    for s in status.streams:
+        if s.unknown:
+            by_rows = sorted(s.unknown.items(), key=lambda item: -item[1])
+            table.add_row(s.name, ", ".join(f"{name} {rows:,}" for name, rows in by_rows))
     return table
 
 

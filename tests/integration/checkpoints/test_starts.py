@@ -111,15 +111,41 @@ def test_an_incompatible_change_is_reported_before_a_deployment_and_refused_at_t
 
 
 def test_a_view_with_a_new_column_goes_on_after_a_reset(spark, settings, view, minutes, live, rows, monkeypatch):
-    minutes(range(2))
+    minutes(range(4))
     live()
     columns = {**view.columns, "user_id": "STRING"}
     changed = replace(view, transform=by_user, columns=columns, key=("window_start", "page", "user_id"))
     monkeypatch.setitem(VIEWS, view.name, changed)
-    resets.reset(settings, resets.plan(spark, settings, changed, "earliest"), "a column", "tester")
+    to = "2026-11-10T10:02:00Z"
+    resets.reset(settings, resets.plan(spark, settings, changed, to), "a column", "tester")
+    run(settings, changed)
+    found = [(f"{r['window_start']:%H:%M}", r["views"], r["user_id"]) for r in rows(f"live.{view.name}")]
+    assert sorted(found) == [("10:00", 2, None), ("10:01", 2, None), ("10:02", 2, "u1"), ("10:03", 2, "u1")]
+
+
+def test_a_view_with_a_wider_type_goes_on_from_its_checkpoint_and_keeps_its_rows(
+    spark, settings, view, minutes, rows, monkeypatch
+):
+    def with_size(kind, factor):
+        def transform(page_views):
+            return view.transform(page_views).selectExpr("*", f"CAST(views * {factor} AS {kind}) AS size")
+
+        return replace(view, columns={**view.columns, "size": kind}, transform=transform)
+
+    minutes(range(2))
+    run(settings, with_size("INT", 1))
+    wide = with_size("BIGINT", 2**40)
+    monkeypatch.setitem(VIEWS, view.name, wide)
+    assert compatible.verdict(spark, settings, wide).resumes
+    minutes(range(2, 4))
+    run(settings, wide)
+    found = sorted((f"{r['window_start']:%H:%M}", r["size"]) for r in rows(f"live.{view.name}"))
+    assert found == [("10:00", 2), ("10:01", 2), ("10:02", 2**41), ("10:03", 2**41)]
+
+
+def run(settings, view):
+    """Run the query of a view until it has read all of its topic."""
     with connect(settings, "live") as own:
-        running = service.start(own, settings, changed)
+        running = service.start(own, settings, view)
         running.processAllAvailable()
         running.stop()
-    found = [(row["views"], row["user_id"]) for row in rows(f"live.{view.name}") if row["user_id"]]
-    assert found == [(2, "u1"), (2, "u1")]

@@ -1,13 +1,16 @@
-"""Contracts and views get columns: the tables follow, old rows have null there, and what does not fit is refused."""
+"""Contracts and views get columns and wider types: the tables follow, old rows stay, and what does not fit is refused."""
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from importlib import import_module
 
 import pytest
+from tests.support.digest import digest
 from tests.support.records import change_record
 from tests.support.shop import START, Shop
 
+from lockstep import lake, ledger
 from lockstep.batch import rollup
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
@@ -15,6 +18,7 @@ from lockstep.errors import ColumnsRefused
 from lockstep.ingest import bronze
 from lockstep.lake import writes
 from lockstep.refine import silver
+from lockstep.serving import merged
 
 
 @pytest.fixture
@@ -59,6 +63,35 @@ def test_a_column_of_an_event_is_added_and_old_rows_have_null(spark, settings, s
     assert found == {"old": ("/", None), "new": ("/", "spring")}
 
 
+def test_a_wider_type_is_taken_and_old_rows_keep_their_values(spark, settings, stream, shop, rows, deploy, either_way):
+    """The value that was too large is in quarantine until a replay."""
+    kinds = {"position": "INT", "ratio": "FLOAT", "price": "DECIMAL(5,2)"}
+    wider = {"position": "BIGINT", "ratio": "DOUBLE", "price": "DECIMAL(15,2)"}
+    old = replace(stream, columns={**kinds, **stream.columns})
+    deploy("1", old)
+    shop.view("old", 0, position=1, ratio=0.1, price="1.25")
+    shop.view("too large", 1, position=2**40)
+    shop.flush()
+    table = f"silver.{stream.name}"
+    before = refine(spark, settings, old)
+    content = digest(settings, table)
+    newer = replace(stream, columns={**wider, **stream.columns})
+    deploy("2", newer)
+    assert silver.behind(settings, newer)
+    assert refine(spark, settings, newer) is None
+    assert not silver.behind(settings, newer)
+    assert digest(settings, table) == content
+    assert ledger.untouched(settings, before), "it is no writer's change of rows"
+    shop.view("new", 2, position=2**40, ratio=0.1, price="1234567890123.25")
+    shop.flush()
+    entry = refine(spark, settings, newer)
+    assert (entry.seq, entry.totals["silver"], entry.totals["quarantined"]) == (before.seq + 1, 2, 1)
+    assert digest(settings, table, lambda row: row["event_id"] == "old") == content
+    (new,) = (row for row in rows(table) if row["event_id"] == "new")
+    assert (new["position"], new["ratio"], new["price"]) == (2**40, 0.1, Decimal("1234567890123.25"))
+    assert [c.operation for c in lake.commits(settings, table) if c.record.get("writer") == lake.WIDEN] == ["WRITE"]
+
+
 def test_a_quiet_stream_gets_its_columns_too(spark, settings, stream, shop, rows, deploy):
     shop.view("old", 0)
     shop.flush()
@@ -71,13 +104,13 @@ def test_a_quiet_stream_gets_its_columns_too(spark, settings, stream, shop, rows
     assert [row["campaign"] for row in rows(f"silver.{stream.name}")] == [None]
 
 
-def test_a_column_of_a_source_table_is_in_its_current_rows_and_its_changes(
+def test_a_column_or_a_wider_type_of_a_source_table_is_in_its_current_rows_and_its_changes(
     spark, settings, stream, rows, deploy, either_way
 ):
-    columns = {"order_id": "STRING", "kind": "STRING", "ordered_at": "TIMESTAMP"}
+    columns = {"order_id": "STRING", "lines": "INT", "kind": "STRING", "ordered_at": "TIMESTAMP"}
     old = replace(CONTRACTS["orders"], name=stream.name, topic=stream.topic, partitions=3, columns=columns)
     shop = Shop(settings, old)
-    order = {"order_id": "1", "kind": "sale", "ordered_at": START.isoformat()}
+    order = {"order_id": "1", "kind": "sale", "ordered_at": START.isoformat(), "lines": 1}
 
     def send(lsn, **row):
         value = change_record(old.name, lsn, lsn, None, {**order, **row}).value
@@ -88,10 +121,12 @@ def test_a_column_of_a_source_table_is_in_its_current_rows_and_its_changes(
     send(1)
     send(2, order_id="2")
     refine(spark, settings, old)
-    newer = with_column(old, "channel", "STRING")
+    newer = with_column(replace(old, columns={**columns, "lines": "BIGINT"}), "channel", "STRING")
     deploy("2", newer)
-    send(3, channel="web")
+    send(3, channel="web", lines=2**40)
     refine(spark, settings, newer)
+    assert {r["order_id"]: r["lines"] for r in rows(f"silver.{old.name}")} == {"1": 2**40, "2": 1}
+    assert {r["_lsn"]: r["lines"] for r in rows(f"silver.{old.name}_changes")} == {1: 1, 2: 1, 3: 2**40}
     assert {r["order_id"]: r["channel"] for r in rows(f"silver.{old.name}")} == {"1": "web", "2": None}
     assert {r["_lsn"]: r["channel"] for r in rows(f"silver.{old.name}_changes")} == {1: None, 2: None, 3: "web"}
 
@@ -143,6 +178,31 @@ def test_a_column_of_a_view_is_added_and_a_rebuild_fills_it_in_old_rows(
     assert twice(rows, view) == [(1, None), (1, 2)]
     rollup.rebuild(spark, settings, newer, START, START.replace(hour=11), "again")
     assert twice(rows, view) == [(1, 2), (1, 2)]
+
+
+def test_a_view_with_a_wider_type_is_served_with_it(spark, settings, stream, view, shop, rows, deploy, either_way):
+    shop.view("old", 0)
+    shop.flush()
+    refine(spark, settings, stream)
+
+    def with_size(kind, factor):
+        def transform(page_views):
+            return view.transform(page_views).selectExpr("*", f"CAST(views * {factor} AS {kind}) AS size")
+
+        return replace(view, columns={**view.columns, "size": kind}, transform=transform)
+
+    narrow, wide = with_size("INT", 1), with_size("BIGINT", 2**40)
+    deploy("1", narrow)
+    rollup.roll_up(spark, settings, narrow, "run")
+    merged.publish(spark, settings, [narrow])
+    deploy("2", wide)
+    shop.view("new", 70)
+    shop.flush()
+    refine(spark, settings, stream)
+    rollup.roll_up(spark, settings, wide, "run")
+    for table in (f"gold.{view.name}", f"serving.{view.name}"):
+        assert sorted(row["size"] for row in rows(table)) == [1, 2**40], "also before serving is published again"
+    assert spark.table(f"serving.{view.name}").schema["size"].dataType.simpleString() == "bigint"
 
 
 def twice(rows, view):

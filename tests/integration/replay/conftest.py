@@ -7,7 +7,7 @@ import pytest
 from tests.support.shop import START
 
 from lockstep.batch.rollup import roll_up
-from lockstep.contracts import Contract
+from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
@@ -20,11 +20,11 @@ from lockstep.settings import Settings
 
 @pytest.fixture
 def batch(spark: Any, settings: Settings, stream: Contract, view: View) -> Callable[[], Any]:
-    """Brings bronze, silver and gold up to the topic."""
+    """Brings bronze, silver and gold up to the topic, by the contract of now."""
 
     def bring_up() -> Any:
         ingest(spark, settings, stream, "run")
-        refine(spark, settings, stream, "run")
+        refine(spark, settings, CONTRACTS[stream.name], "run")
         return roll_up(spark, settings, view, "run")
 
     return bring_up

@@ -1,11 +1,13 @@
 """Replays of silver, by time, offsets and versions: bronze is read again, by the code of now; gold follows."""
 
 from dataclasses import replace
+from importlib import import_module
 
 from tests.support.digest import digest
 
 from lockstep import ledger
 from lockstep.contracts import CONTRACTS
+from lockstep.refine import silver
 from lockstep.replay import promote as promotion
 from lockstep.replay import run
 from lockstep.serving import manifest
@@ -46,6 +48,36 @@ def test_the_same_code_gives_the_same_rows_and_sums(spark, settings, stream, vie
     assert ledger.latest(settings, f"silver.{stream.name}").totals == sums
     assert ledger.latest(settings, f"gold.{view.name}").totals == {"counted": 8, "ignored": 1, "side_output": 0}
     assert batch() is None, "there is nothing new for the next run"
+
+
+def test_a_field_that_the_contract_names_later_is_in_old_rows_after_a_replay(
+    spark, settings, stream, view, shop, batch, asked, redone, rows, monkeypatch
+):
+    """Also an older replay can still be undone: what it puts back gets the columns and types that the table has now."""
+
+    def declare(**columns):
+        CONTRACTS[stream.name] = replace(stream, columns={**columns, **stream.columns})
+        for module in (import_module("lockstep.ledger.entries"), silver):
+            monkeypatch.setattr(module, "code_version", lambda: str(columns))
+
+    def read():
+        return [(row["campaign"], row["position"], row["_unknown"]) for row in rows(table)]
+
+    table = f"silver.{stream.name}"
+    declare(position="INT")
+    shop.view("old", 0, campaign="spring", position=1)
+    shop.heartbeat(7200)
+    shop.flush()
+    batch()
+    assert ledger.latest(settings, table).unknown == {"campaign": 1}
+    first = redone(asked(layers=LAYERS))
+    declare(position="BIGINT", campaign="STRING")
+    batch()
+    assert read() == [(None, 1, '["campaign"]')]
+    run.undo(spark, settings, first.id, "run", "tester")
+    assert read() == [(None, 1, '["campaign"]')]
+    redone(asked(layers=LAYERS))
+    assert read() == [("spring", 1, None)]
 
 
 def test_a_stricter_contract_moves_rows_to_quarantine_and_undo_takes_them_back(

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.commits import commit_text, entry, ledger_record, ranges, write_commit
 
-from lockstep import ledger
+from lockstep import lake, ledger
 from lockstep.errors import LedgerBroken, Overtaken, TopicRecreated
 from lockstep.lake import parse_commit
 from lockstep.ledger.ranges import Range
@@ -29,6 +29,16 @@ def test_sums_go_on_over_all_entries():
     assert read.totals == {"silver": 12, "markers": 1, "duplicates": 1}
 
 
+def test_unknown_fields_are_counted_over_all_entries_and_only_the_most_frequent_ones():
+    first = entry(ranges({0: (0, 10)}), unknown={f"f{n:02}": n for n in range(ledger.MOST_UNKNOWN + 1)})
+    record = ledger.record("refine", first, "run-2", ranges({0: (10, 14)}), unknown={"f01": 3, "new": 4})
+    read = ledger.entry(parse_commit("silver.page_views", 2, commit_text(record)))
+    assert record["unknown"] == {"f01": 3, "new": 4}
+    assert (read.unknown["f01"], read.unknown["f50"], read.unknown["new"]) == (4, 50, 4)
+    assert "f00" not in read.unknown
+    assert len(ledger.record("rollup", read, "run-3", [])["unknown_before"]) == ledger.MOST_UNKNOWN
+
+
 def test_an_entry_that_the_log_does_not_have_is_not_committed(settings):
     record = ledger_record(ranges({0: (10, 20)}, "orders"), seq=2)
     write_commit(settings, ORDERS, 0, ledger_record(ranges({0: (0, 10)}, "orders"), seq=1))
@@ -44,10 +54,11 @@ def test_an_entry_that_the_log_does_not_have_is_not_committed(settings):
 def test_housekeeping_leaves_a_table_untouched_and_another_writer_does_not(settings):
     write_commit(settings, ORDERS, 0, ledger_record(ranges({0: (0, 10)}, "orders")))
     write_commit(settings, ORDERS, 1, operation="OPTIMIZE")
+    write_commit(settings, ORDERS, 2, {"writer": lake.WIDEN, "columns": {"n": "bigint"}})
     newest = ledger.latest(settings, ORDERS)
     assert ledger.untouched(settings, newest)
     assert ledger.by_this_code(settings, newest)
-    write_commit(settings, ORDERS, 2, operation="UPDATE")
+    write_commit(settings, ORDERS, 3, operation="UPDATE")
     assert not ledger.untouched(settings, newest)
 
 

@@ -1,6 +1,7 @@
 """The screen has the verdict first, and text for each typed fact."""
 
 import json
+from dataclasses import replace
 from io import StringIO
 
 from rich.console import Console
@@ -44,6 +45,14 @@ def test_each_fact_is_printed_as_text() -> None:
     assert "page_views_per_minute 9 1 0 0 0 5 0 2026-11-20T10:00:00 equal" in screen
     assert "ad_ctr 0 0 0 0 0 0 0 - nothing compared yet" in screen
     assert "kafka stopped ingest failed 2026-11-20T10:00:00" in screen
+
+
+def test_fields_that_no_contract_names_are_listed_where_there_are_any() -> None:
+    title = "Fields that the contract does not name"
+    assert title not in lines(STATUS)
+    clicks = replace(STATUS.streams[0], unknown={"utm": 3, "campaign": 1200})
+    screen = lines(replace(STATUS, streams=[clicks]))
+    assert screen[screen.index(title) + 2] == "clicks campaign 1,200, utm 3"
 
 
 def test_json_has_the_fields_of_each_fact() -> None:
