@@ -69,7 +69,7 @@ def schema(settings: "Settings", table: str) -> pa.Schema:
     return SmallCommits(settings, table).schema
 
 
-def follows(settings: "Settings", table: str, columns: Columns) -> bool:
+def has_columns(settings: "Settings", table: str, columns: Columns) -> bool:
     """Whether the table has all of these columns, and none with a narrower type. Needs no Spark."""
     from lockstep.lake.small_commits import SmallCommits
 

@@ -58,7 +58,7 @@ def behind(settings: "Settings", contract: "Contract") -> bool:
     if newest_entry is None or ends(newest_entry.ranges) != ends(source.ranges):
         return True
     has_new_code = newest_entry.code_version != code_version()
-    return has_new_code and not lake.follows(settings, tables.log, log_columns(contract))
+    return has_new_code and not lake.has_columns(settings, tables.log, log_columns(contract))
 
 
 def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
