@@ -59,7 +59,7 @@ def repair(spark: "SparkSession", settings: "Settings", contract: "Contract", by
             return None
         log = topic_offsets(settings, contract.topic, known.epochs)
         ranges = _lost(table, newest, known, log) if missing else []
-        put_aside = end_before(control, settings, table, min(torn)) if torn else []
+        put_aside = end_before(control, settings, table, torn)
         entries = []
         for _ in missing:
             signed = ledger.signature(ledger.SignedFor.REPAIR, by, reason)

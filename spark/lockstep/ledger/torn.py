@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -56,8 +56,10 @@ def newest_entry(settings: "Settings", table: str, before: int | None) -> Entry 
     return next((entry(commit) for commit in commits if "ranges" in commit.record), None)
 
 
-def end_before(connection: "Connection", settings: "Settings", table: str, version: int) -> list[str]:
-    """End the table's log before a version: put aside all files from there on, and forget the digests of these commits.
+def end_before(connection: "Connection", settings: "Settings", table: str, torn: Sequence[int]) -> list[str]:
+    """End the table's log before its torn versions: put aside all files from there on.
+
+    The digests of commits that are put aside, or that are gone, are forgotten.
 
     Returns:
         Where the files are now.
@@ -66,6 +68,7 @@ def end_before(connection: "Connection", settings: "Settings", table: str, versi
         LedgerBroken: the commits before are not all there, nor a checkpoint of them.
     """
     files = LogFiles(settings, table)
+    version = min(torn, default=max(files.versions, default=-1) + 1)
     kept = [v for v in files.versions if v < version]
     checkpoints = [v for v in files.checkpoints if v < version]
     if not kept or (kept[0] > 0 and not any(kept[0] - 1 <= v for v in checkpoints)):
