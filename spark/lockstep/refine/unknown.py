@@ -4,14 +4,12 @@ Their values stay in bronze: nobody has said whether they are PII, so they must 
 gets a column for one, a replay of silver reads its values from there.
 """
 
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from lockstep.contracts import Contract
 
@@ -28,34 +26,10 @@ def with_unknown(parsed: "DataFrame", contract: "Contract") -> "DataFrame":
     that no column could have are ``*`` together.
     """
     text = F.col("_value").cast("string")
-    if contract.kind == "events":
-        unknown = F.when(~_has_only_columns(text, contract), _unknown(text, contract))
-    else:
-        unknown = _unknown(
-            F.coalesce(F.get_json_object(text, "$.after"), F.get_json_object(text, "$.before")), contract
-        )
-    return parsed.withColumn("_unknown", unknown)
-
-
-def _unknown(payload: "Column", contract: "Contract") -> "Column":
-    fields = F.map_filter(F.from_json(payload, "MAP<STRING, STRING>"), lambda _, value: value.isNotNull())
+    if contract.kind == "changes":
+        text = F.coalesce(F.get_json_object(text, "$.after"), F.get_json_object(text, "$.before"))
+    fields = F.map_filter(F.from_json(text, "MAP<STRING, STRING>"), lambda _, value: value.isNotNull())
     names = F.array_except(F.map_keys(fields), F.array(*map(F.lit, contract.columns)))
     shown = F.transform(names, lambda name: F.when(name.rlike(_COLUMN_NAME), name).otherwise(OTHERS))
-    return F.when(F.size(names) > 0, F.to_json(F.array_sort(F.array_distinct(shown))))
-
-
-def _has_only_columns(text: "Column", contract: "Contract") -> "Column":
-    """Whether the text has as many fields with a value as the row has columns with one. If in doubt, it has not.
-
-    To parse a text a second time costs most of what the first time did; to count its colons after quotes costs little. A struct,
-    or a text that contains such a colon, only looks like further fields.
-    """
-    with_value = _count(text, '":') - _count(text, '":null') - _count(text, '": null')
-    columns = (F.col(name).isNotNull().cast("int") for name in contract.columns)
-    return with_value == reduce(add, columns)
-
-
-def _count(text: "Column", part: str) -> "Column":
-    """How often a text has this part of ASCII characters."""
-    without = F.octet_length(F.replace(text, F.lit(part), F.lit("")))
-    return (F.octet_length(text) - without) / len(part)
+    array = F.to_json(F.array_sort(F.array_distinct(shown)))
+    return parsed.withColumn("_unknown", F.when(F.size(names) > 0, array))

@@ -110,8 +110,9 @@ def test_an_incompatible_change_is_reported_before_a_deployment_and_refused_at_t
     assert counts() == [("10:00", 2), ("10:01", 2)], "the unchanged query continues"
 
 
-def test_a_view_with_a_new_column_goes_on_after_a_reset(spark, settings, view, minutes, live, rows, monkeypatch):
+def test_a_view_with_a_new_column_goes_on_after_a_reset(spark, settings, view, minutes, batch, live, rows, monkeypatch):
     minutes(range(4))
+    batch()
     live()
     columns = {**view.columns, "user_id": "STRING"}
     changed = replace(view, transform=by_user, columns=columns, key=("window_start", "page", "user_id"))
