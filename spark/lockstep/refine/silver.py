@@ -10,7 +10,7 @@ last commit: a retry writes them again, and silver finds the second ones to be d
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
@@ -129,7 +129,7 @@ def _write(
     if tables.current:
         rows = with_order(rows, previous.commits if previous else {})
         rows = with_ended(rows, previous.truncated if previous else None)
-    rows = classify(rows, earlier, contract)
+    rows = classify(rows, earlier, contract, span=_span(settings, tables.bronze, ranges))
     with classified(rows, small=lake.is_small(size(ranges))) as found:
         if tables.current and found.any("_fallen"):
             check_order(spark, settings, contract, tables, rows)
@@ -209,6 +209,22 @@ def _oldest(settings: "Settings", bronze: str, ranges: list[Range]) -> datetime 
     return min(known) if known and len(known) == len(lows) else None
 
 
+def _span(settings: "Settings", bronze: str, ranges: list[Range]) -> timedelta | None:
+    """The time in which all rows of the ranges arrived, or more, by the statistics of bronze's log; None if it has none."""
+    starts = {r.partition: r.start for r in ranges if r.size}
+    times: list[str | None] = []
+    for commit in lake.commits(settings, bronze):
+        taken = [Range(**r) for r in commit.record.get("ranges", ())]
+        if any(r.size and r.end > starts.get(r.partition, r.end) for r in taken):
+            times += (
+                stats.get(end, {}).get("timestamp") for stats in commit.files for end in ("minValues", "maxValues")
+            )
+        if taken and all(r.start <= starts.get(r.partition, r.start) for r in taken):
+            break
+    known = [datetime.fromisoformat(time) for time in times if time]
+    return max(known) - min(known) if known and len(known) == len(times) else None
+
+
 def oldest_of(raw: "DataFrame") -> datetime:
     """The time (UTC, naive) at which the first of bronze's rows arrived."""
     oldest: datetime = raw.agg(F.min("timestamp")).collect()[0][0]
@@ -240,37 +256,62 @@ def classify(
     earlier: "DataFrame | None",
     contract: "Contract",
     order: tuple[str, ...] = ("_partition", "_offset"),
+    span: timedelta | None = None,
 ) -> "DataFrame":
     """Set the outcome of each parsed row in ``_outcome``: silver, duplicates, quarantined or markers. Pure.
 
-    Of rows with the same identity, the first in the log is kept: the one of ``earlier`` (silver's log; None: it is empty), else
-    the first in ``order``. Those that arrive within the contract's ``dedup_window`` after it are duplicates.
+    Of rows with the same identity, the first in ``order`` is kept, and after it each one that arrives longer than the contract's
+    ``dedup_window`` after the last one that was kept. The others are duplicates. What was kept before is in ``earlier`` (silver's
+    log; None: it is empty). So it does not matter how a partition's log is cut into runs.
+
+    Args:
+        span: how long after the first of the rows the last one arrived, at most; None: not known.
     """
     identity = [*_identity(contract)]
-    is_good = F.expr(GOOD)
-    window = Window.partitionBy("_good", *identity).orderBy(*order)
-    dedup_window = _dedup_window(contract)
-    ranked = (
-        parsed.withColumn("_good", is_good)
-        .withColumn("_first", F.row_number().over(window) == 1)
-        .withColumn("_first_at", F.first("_arrival").over(window))
-    )
+    rows = parsed.withColumn("_good", F.expr(GOOD))
     if earlier is None:
-        joined = ranked.withColumn("_known_at", F.lit(None).cast("timestamp"))
+        rows = rows.withColumn("_known_at", F.lit(None).cast("timestamp"))
     else:
         known = earlier.groupBy(*identity).agg(F.max("_arrival").alias("_known_at"))
-        joined = ranked.join(known, identity, "left")
-    is_known = F.col("_first_at") - F.col("_known_at") <= dedup_window
-    kept_at = F.when(is_known, F.col("_known_at")).otherwise(F.col("_first_at"))
-    is_the_kept_one = F.col("_first") & ~F.coalesce(is_known, F.lit(False))
-    repeated = ~is_the_kept_one & (F.col("_arrival") - kept_at <= dedup_window)
+        rows = rows.join(known, identity, "left")
+    once = span is not None and span <= contract.dedup_window
+    kept = _keep_once if once else _keep
     outcome = (
         F.when(F.col("_marker"), "markers")
         .when(F.col("_reason").isNotNull(), "quarantined")
-        .when(repeated, "duplicates")
-        .otherwise("silver")
+        .when(F.col("_kept"), "silver")
+        .otherwise("duplicates")
     )
-    return joined.withColumn("_outcome", outcome).drop("_good", "_first", "_first_at", "_known_at")
+    classified = kept(rows, identity, order, _dedup_window(contract)).withColumn("_outcome", outcome)
+    return classified.drop("_good", "_known_at", "_kept")
+
+
+def _keep_once(rows: "DataFrame", identity: list[str], order: tuple[str, ...], dedup_window: "Column") -> "DataFrame":
+    """Mark in ``_kept`` the rows to keep, where no identity can be kept twice: it costs no second look at the rows."""
+    is_free = F.col("_known_at").isNull() | (F.col("_arrival") - F.col("_known_at") > dedup_window)
+    first_free = Window.partitionBy("_good", *identity).orderBy(F.desc("_is_free"), *order)
+    marked = rows.withColumn("_is_free", is_free)
+    return marked.withColumn("_kept", F.col("_is_free") & (F.row_number().over(first_free) == 1)).drop("_is_free")
+
+
+def _keep(rows: "DataFrame", identity: list[str], order: tuple[str, ...], dedup_window: "Column") -> "DataFrame":
+    """Mark in ``_kept`` the rows to keep: go through the rows of each identity, in order, with the last one that was kept."""
+    place = F.struct(*order)
+    copies = F.array_sort(F.collect_list(F.struct(place.alias("place"), F.col("_arrival").alias("at")))).alias(
+        "_copies"
+    )
+    copied = rows.where("_good").groupBy(*identity).agg(copies, F.first("_known_at").alias("_known_at"))
+    nothing = F.slice(F.transform("_copies", lambda copy: copy["place"]), 1, 0)
+
+    def go_on(so_far: "Column", copy: "Column") -> "Column":
+        is_free = so_far["at"].isNull() | (copy["at"] - so_far["at"] > dedup_window)
+        with_copy = F.struct(copy["at"].alias("at"), F.concat(so_far["places"], F.array(copy["place"])).alias("places"))
+        return F.when(is_free, with_copy).otherwise(so_far)
+
+    start = F.struct(F.col("_known_at").alias("at"), nothing.alias("places"))
+    places = F.aggregate("_copies", start, go_on, lambda end: end["places"]).alias("_places")
+    marked = rows.join(copied.select(*identity, places), identity, "left")
+    return marked.withColumn("_kept", F.array_contains("_places", place)).drop("_places")
 
 
 def _newer() -> str:

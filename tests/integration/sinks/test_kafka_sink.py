@@ -10,7 +10,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tests.integration.sinks.deliverer import rows
 
 from lockstep.definition.alerting import Delivery
-from lockstep.sinks.errors import Fenced
+from lockstep.sinks.errors import Fenced, InvalidRow
 from lockstep.sinks.kafka_sink import KafkaSink, KafkaSinkConfig
 
 EXACTLY, AT_LEAST, AT_MOST = "exactly_once", "at_least_once", "at_most_once"
@@ -46,6 +46,15 @@ def test_a_killed_sender_loses_and_repeats_only_what_its_delivery_allows(
     delivered = arrived(alerts.topic)
     assert sent(alerts.batches) - delivered == lost
     assert delivered - sent(alerts.batches) == repeated
+
+
+def test_exactly_once_sends_nothing_of_a_batch_with_an_invalid_row_and_goes_on(settings, query, arrived):
+    topic = query(EXACTLY).topic
+    sink = KafkaSink(KafkaSinkConfig(topic, topic))
+    with pytest.raises(InvalidRow):
+        sink([{"alert_id": "good"}, {"user_id": "nameless"}], 0)
+    assert sink([{"alert_id": "mended"}], 0) == 1
+    assert arrived(topic) == Counter({"mended": 1})
 
 
 @pytest.mark.parametrize("delivery", [AT_MOST, AT_LEAST, EXACTLY])
