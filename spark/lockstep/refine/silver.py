@@ -10,28 +10,25 @@ last commit: a retry writes them again, and silver finds the second ones to be d
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import Window
-from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
-from lockstep.definition.columns import FIRST_GENERATION, POSITION, PROVENANCE, generation, log_columns
+from lockstep.definition.columns import FIRST_GENERATION, PROVENANCE, log_columns
 from lockstep.definition.tables import Tables
 from lockstep.failpoints import failpoint
 from lockstep.ledger.integrity import record_digest
-from lockstep.ledger.ranges import Range, decode, ends, size, to_where
+from lockstep.ledger.ranges import Range, ends, size, to_where
 from lockstep.refine.classified import Classified, Rows, classified
-from lockstep.refine.parse import GOOD, parse
+from lockstep.refine.duplicates import arrivals, classify, oldest_of, remembered, with_ids_of
+from lockstep.refine.parse import parse
 from lockstep.refine.rows import silver_rows
 from lockstep.refine.source_order import check_order, with_order
 from lockstep.refine.truncates import newest_truncate, with_ended, write_deletes
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
@@ -118,9 +115,9 @@ def _write(
     run_id: str,
 ) -> ledger.Entry:
     raw, columns = lake.read(spark, settings, tables.bronze).where(to_where(ranges)), [*log_columns(contract)]
-    earlier = None
+    arrived, earlier = arrivals(settings, tables.bronze, ranges), None
     if previous:
-        oldest = _oldest(settings, tables.bronze, ranges) or oldest_of(raw)
+        oldest = arrived[0] if arrived else oldest_of(raw)
         earlier = remembered(lake.read(spark, settings, tables.log), oldest, contract)
     if earlier is not None and lake.is_small(size(ranges)):
         earlier = with_ids_of(earlier, parse(raw, contract), contract)
@@ -129,7 +126,7 @@ def _write(
     if tables.current:
         rows = with_order(rows, previous.commits if previous else {})
         rows = with_ended(rows, previous.truncated if previous else None)
-    rows = classify(rows, earlier, contract, span=_span(settings, tables.bronze, ranges))
+    rows = classify(rows, earlier, contract, span=arrived[1] - arrived[0] if arrived else None)
     with classified(rows, small=lake.is_small(size(ranges))) as found:
         if tables.current and found.any("_fallen"):
             check_order(spark, settings, contract, tables, rows)
@@ -190,128 +187,6 @@ def _quarantine(
     bad = found.quarantined(missing, record["run_id"], [*QUARANTINE])
     lake.append(bad, settings, table, ledger.txn(table, record), record)
     ledger.committed(settings, table, record)
-
-
-def _oldest(settings: "Settings", bronze: str, ranges: list[Range]) -> datetime | None:
-    """A time (UTC) before which no row of the ranges arrived, by the statistics of bronze's log; None if it has none."""
-    starts = {r.partition: r.start for r in ranges if r.size}
-    lows: list[str | None] = []
-    for commit in lake.commits(settings, bronze):
-        taken = decode(commit.record.get("ranges", ()))
-        if any(r.size and r.end > starts.get(r.partition, r.end) for r in taken):
-            lows += (stats.get("minValues", {}).get("timestamp") for stats in commit.files)
-        if taken and all(r.start <= starts.get(r.partition, r.start) for r in taken):
-            break
-    else:
-        # The log no longer has all that is taken.
-        return None
-    known = [datetime.fromisoformat(low) for low in lows if low]
-    return min(known) if known and len(known) == len(lows) else None
-
-
-def _span(settings: "Settings", bronze: str, ranges: list[Range]) -> timedelta | None:
-    """The time in which all rows of the ranges arrived, or more, by the statistics of bronze's log; None if it has none."""
-    starts = {r.partition: r.start for r in ranges if r.size}
-    times: list[str | None] = []
-    for commit in lake.commits(settings, bronze):
-        taken = [Range(**r) for r in commit.record.get("ranges", ())]
-        if any(r.size and r.end > starts.get(r.partition, r.end) for r in taken):
-            times += (
-                stats.get(end, {}).get("timestamp") for stats in commit.files for end in ("minValues", "maxValues")
-            )
-        if taken and all(r.start <= starts.get(r.partition, r.start) for r in taken):
-            break
-    known = [datetime.fromisoformat(time) for time in times if time]
-    return max(known) - min(known) if known and len(known) == len(times) else None
-
-
-def oldest_of(raw: "DataFrame") -> datetime:
-    """The time (UTC, naive) at which the first of bronze's rows arrived."""
-    oldest: datetime = raw.agg(F.min("timestamp")).collect()[0][0]
-    return oldest
-
-
-def remembered(log: "DataFrame", oldest: datetime, contract: "Contract") -> "DataFrame":
-    """The rows of silver's log of which a row that arrived at ``oldest`` (UTC) or later may be a duplicate."""
-    rows = log.where(F.col("_arrival") >= F.lit(oldest) - _dedup_window(contract))
-    return rows.withColumn("_generation", generation()) if contract.kind == "changes" else rows
-
-
-def with_ids_of(earlier: "DataFrame", parsed: "DataFrame", contract: "Contract") -> "DataFrame":
-    """The earlier rows that have the id of one of a few new rows. They need no sorting; a day of a log would."""
-    identity = [*_identity(contract)]
-    return earlier.join(F.broadcast(parsed.where(GOOD).select(*identity).distinct()), identity, "left_semi")
-
-
-def _dedup_window(contract: "Contract") -> "Column":
-    return F.make_dt_interval(secs=F.lit(contract.dedup_window.total_seconds()))
-
-
-def _identity(contract: "Contract") -> tuple[str, ...]:
-    return (*contract.unique_id, *POSITION) if contract.kind == "changes" else contract.unique_id
-
-
-def classify(
-    parsed: "DataFrame",
-    earlier: "DataFrame | None",
-    contract: "Contract",
-    order: tuple[str, ...] = ("_partition", "_offset"),
-    span: timedelta | None = None,
-) -> "DataFrame":
-    """Set the outcome of each parsed row in ``_outcome``: silver, duplicates, quarantined or markers. Pure.
-
-    Of rows with the same identity, the first in ``order`` is kept, and after it each one that arrives longer than the contract's
-    ``dedup_window`` after the last one that was kept. The others are duplicates. What was kept before is in ``earlier`` (silver's
-    log; None: it is empty). So it does not matter how a partition's log is cut into runs.
-
-    Args:
-        span: how long after the first of the rows the last one arrived, at most; None: not known.
-    """
-    identity = [*_identity(contract)]
-    rows = parsed.withColumn("_good", F.expr(GOOD))
-    if earlier is None:
-        rows = rows.withColumn("_known_at", F.lit(None).cast("timestamp"))
-    else:
-        known = earlier.groupBy(*identity).agg(F.max("_arrival").alias("_known_at"))
-        rows = rows.join(known, identity, "left")
-    once = span is not None and span <= contract.dedup_window
-    kept = _keep_once if once else _keep
-    outcome = (
-        F.when(F.col("_marker"), "markers")
-        .when(F.col("_reason").isNotNull(), "quarantined")
-        .when(F.col("_kept"), "silver")
-        .otherwise("duplicates")
-    )
-    classified = kept(rows, identity, order, _dedup_window(contract)).withColumn("_outcome", outcome)
-    return classified.drop("_good", "_known_at", "_kept")
-
-
-def _keep_once(rows: "DataFrame", identity: list[str], order: tuple[str, ...], dedup_window: "Column") -> "DataFrame":
-    """Mark in ``_kept`` the rows to keep, where no identity can be kept twice: it costs no second look at the rows."""
-    is_free = F.col("_known_at").isNull() | (F.col("_arrival") - F.col("_known_at") > dedup_window)
-    first_free = Window.partitionBy("_good", *identity).orderBy(F.desc("_is_free"), *order)
-    marked = rows.withColumn("_is_free", is_free)
-    return marked.withColumn("_kept", F.col("_is_free") & (F.row_number().over(first_free) == 1)).drop("_is_free")
-
-
-def _keep(rows: "DataFrame", identity: list[str], order: tuple[str, ...], dedup_window: "Column") -> "DataFrame":
-    """Mark in ``_kept`` the rows to keep: go through the rows of each identity, in order, with the last one that was kept."""
-    place = F.struct(*order)
-    copies = F.array_sort(F.collect_list(F.struct(place.alias("place"), F.col("_arrival").alias("at")))).alias(
-        "_copies"
-    )
-    copied = rows.where("_good").groupBy(*identity).agg(copies, F.first("_known_at").alias("_known_at"))
-    nothing = F.slice(F.transform("_copies", lambda copy: copy["place"]), 1, 0)
-
-    def go_on(so_far: "Column", copy: "Column") -> "Column":
-        is_free = so_far["at"].isNull() | (copy["at"] - so_far["at"] > dedup_window)
-        with_copy = F.struct(copy["at"].alias("at"), F.concat(so_far["places"], F.array(copy["place"])).alias("places"))
-        return F.when(is_free, with_copy).otherwise(so_far)
-
-    start = F.struct(F.col("_known_at").alias("at"), nothing.alias("places"))
-    places = F.aggregate("_copies", start, go_on, lambda end: end["places"]).alias("_places")
-    marked = rows.join(copied.select(*identity, places), identity, "left")
-    return marked.withColumn("_kept", F.array_contains("_places", place)).drop("_places")
 
 
 def _newer() -> str:

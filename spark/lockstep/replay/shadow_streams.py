@@ -14,8 +14,9 @@ from lockstep.ingest.source import read_range
 from lockstep.ledger.event_time import newest_at
 from lockstep.ledger.ranges import Range, to_where
 from lockstep.refine.classified import counted
+from lockstep.refine.duplicates import classify, oldest_of, remembered
 from lockstep.refine.rows import silver_rows
-from lockstep.refine.silver import QUARANTINE, classify, oldest_of, remembered
+from lockstep.refine.silver import QUARANTINE
 from lockstep.replay.plan import Part, Plan
 from lockstep.replay.runs import enclosing, overlap, runs_of
 from lockstep.replay.stages import ShadowedBronze, ShadowedSilver

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lockstep.batch.compute import result
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
+from lockstep.refine.duplicates import classify
 from lockstep.refine.parse import parse
-from lockstep.refine.silver import classify
 from lockstep.testing.records import START, Sent
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from random import Random
 
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest.bronze import ingest
-from lockstep.refine.silver import classify, refine
+from lockstep.refine.duplicates import classify
+from lockstep.refine.silver import refine
 
 CONTRACT = CONTRACTS["page_views"]
 SECONDS = CONTRACT.dedup_window.total_seconds()
