@@ -1,0 +1,253 @@
+"""Where the simulated world is put below the platform's code: tables, leases, the broker, checkpoints, and what Spark computes.
+
+Everything above these seams is the real code.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.support.simulation import engine, streams
+from tests.support.simulation.lake import Rows, appended, merged, replaced, rows_of
+from tests.support.simulation.world import World
+
+from lockstep import contracts, lake
+from lockstep.batch import going_on, late, rollup
+from lockstep.control import intervals, records
+from lockstep.definition import registry
+from lockstep.definition.view import Definition
+from lockstep.ingest import bronze
+from lockstep.lake import Commit, Txn, small_commits
+from lockstep.ledger import ops_table
+from lockstep.ledger.heads import Head
+from lockstep.ledger.ranges import Range
+from lockstep.live import frontier, sink
+from lockstep.refine import silver
+from lockstep.replay import checks, promote, shadow, shadow_streams, undo, writer
+from lockstep.replay import run as replays
+
+_current: list[World] = []
+
+
+@contextmanager
+def playing(world: World) -> Iterator[None]:
+    """The world that the platform's code finds where it gets no settings."""
+    _current.append(world)
+    try:
+        yield
+    finally:
+        _current.remove(world)
+
+
+def current() -> World:
+    """The world that is played now."""
+    return _current[-1]
+
+
+class Commits:
+    """As :class:`lockstep.lake.small_commits.SmallCommits`."""
+
+    def __init__(self, world: World, table: str) -> None:
+        self._world, self._name = world, table
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._world.lake.tables[self._name].schema
+
+    @property
+    def version(self) -> int:
+        return len(self._world.lake.tables[self._name].versions) - 1
+
+    def append(self, rows: pa.Table, txn: Txn, record: Mapping[str, Any]) -> None:
+        append(rows, self._world, self._name, txn, record)
+
+    def merge(self, rows: pa.Table, on: str, newer: str | None, txn: Txn, record: Mapping[str, Any]) -> None:
+        found = rows_of(rows)
+        self._world.write(self._name, txn, record, "MERGE", found, merged(found, on, newer))
+
+
+class Machines:
+    """As :class:`lockstep.batch.saved_machines.SavedMachines`."""
+
+    def __init__(self, world: World, view: Definition) -> None:
+        self._world, self._files = world, world.machine_files.setdefault(view.name, {})
+
+    def load(self, name: str) -> pa.Table | None:
+        return self._files.get(name)
+
+    def save(self, machines: pa.Table) -> str:
+        name = str(uuid.UUID(int=self._world.random.getrandbits(128)))
+        self._files[name] = machines
+        self._world.place("machines saved")
+        return name
+
+    def names(self) -> list[str]:
+        return [*self._files]
+
+    def remove_all_but(self, names: "Sequence[str | None]") -> None:
+        for other in {*self._files} - {*names}:
+            del self._files[other]
+
+
+def append(rows: Any, world: World, table: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """As :func:`lockstep.lake.append`."""
+    found = rows_of(rows)
+    world.write(table, txn, record, "WRITE", found, appended(found))
+
+
+def append_record(world: World, table: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """As :func:`lockstep.lake.append_record`."""
+    append(Rows(), world, table, txn, record)
+
+
+def replace(rows: Any, world: World, table: str, where: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """As :func:`lockstep.lake.replace`."""
+    found = rows_of(rows)
+    world.write(table, txn, record, "WRITE", found, replaced(found, where))
+
+
+def merge(rows: Any, world: World, table: str, on: str, newer: str, txn: Txn, record: Mapping[str, Any]) -> None:
+    """As :func:`lockstep.lake.merge`."""
+    found = rows_of(rows)
+    world.write(table, txn, record, "MERGE", found, merged(found, on, newer))
+
+
+def _create(_spark: Any, world: World, table: str, columns: Mapping[str, str], **_: Any) -> None:
+    world.lake.create(table, columns)
+
+
+def _commits(world: World, table: str) -> Iterator[Commit]:
+    return world.lake.commits(table)
+
+
+def _read(_spark: Any, world: World, table: str, version: int | None = None) -> Rows:
+    return world.lake.read(table, version)
+
+
+def _read_small(world: World, ranges: Sequence[Range]) -> Rows:
+    found = (record for r in ranges for record in world.kafka.read((r.topic, r.partition), r.start, r.end))
+    return Rows(map(engine.bronze_row, found))
+
+
+def _advance(world: World, table: str, version: int, seq: int, _ranges: Any) -> None:
+    if table not in world.heads or world.heads[table].seq <= seq:
+        world.heads[table] = Head(version, seq)
+
+
+def _lease(world: World, tables: str | Sequence[str], _holder: str) -> Any:
+    return world.lease(tables)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _classified(rows: Rows, small: bool) -> Any:
+    return nullcontext(engine.FoundRows(rows))
+
+
+def _definition(_view: Any) -> str:
+    return "definition"
+
+
+def _failpoint(name: str) -> None:
+    current().place(name)
+
+
+@contextmanager
+def _control(world: World) -> Iterator[World]:
+    yield world
+
+
+def _drop(_spark: Any, world: World, table: str) -> None:
+    world.lake.tables.pop(table, None)
+
+
+def _tables(world: World, layers: Sequence[str]) -> list[str]:
+    return sorted(name for name in world.lake.tables if name.partition(".")[0] in layers)
+
+
+class _Functions:
+    """As :mod:`pyspark.sql.functions`, where a function is called on rows of the simulation."""
+
+    @staticmethod
+    def lit(value: Any) -> Any:
+        return value
+
+
+class _Settings:
+    """As the module :mod:`lockstep.settings`."""
+
+    load = staticmethod(current)
+
+
+class _Published:
+    """As the modules of :mod:`lockstep.serving`: readers are not simulated."""
+
+    hold = publish = follow = staticmethod(_nothing)
+
+
+class _Lease:
+    """As the module :mod:`lockstep.live.lease`."""
+
+    acquire = staticmethod(_nothing)
+
+
+def _checkpoint(location: str) -> Any:
+    return current().jobs[location].checkpoint
+
+
+def _location(world: World, view: Definition) -> str:
+    return next(name for name, job in world.jobs.items() if view in job.views)
+
+
+@contextmanager
+def installed() -> Iterator[pytest.MonkeyPatch]:
+    """Put the simulated world in place; afterwards all is as it was."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def put(module: Any, **seams: Any) -> None:
+            for name, seam in seams.items():
+                patch.setattr(module, name, seam)
+
+        patch.setattr(contracts.CONTRACTS, "_loaded", streams.CONTRACTS)
+        patch.setattr(registry.VIEWS, "_loaded", streams.VIEWS)
+        put(lake, commits=_commits, read=_read, create=_create, append=append, replace=replace, merge=merge)
+        put(lake, append_record=append_record, exists=lambda world, table: table in world.lake.tables)
+        put(lake, checkpoint=lambda _world, name, _number: name)
+        put(small_commits, SmallCommits=Commits)
+        put(bronze, lease=_lease, failpoint=_failpoint, record_digest=_nothing, read_small=_read_small)
+        put(bronze, head=lambda world, table: world.heads.get(table), advance=_advance)
+        put(bronze, topic_offsets=lambda world, topic: world.kafka.offsets(topic))
+        put(silver, lease=_lease, failpoint=_failpoint, record_digest=_nothing)
+        put(silver, parse=engine.parse, with_watermark=engine.with_watermark, classify=engine.classify)
+        put(silver, remembered=engine.remembered, oldest_of=engine.oldest_of)
+        put(silver, with_ids_of=lambda earlier, _parsed, _contract: earlier)
+        put(silver, classified=_classified)
+        put(rollup, lease=_lease, ensure=_nothing, definition_version=_definition)
+        put(rollup, summary=engine.summary, result=engine.result)
+        put(late, define=_nothing)
+        put(going_on, result=engine.result, machines=engine.machines, _events=engine.new_events)
+        put(going_on, SavedMachines=Machines, definition_version=_definition)
+        put(sink, settings=_Settings, lease=_Lease, Checkpoint=_checkpoint, SmallCommits=Commits)
+        put(sink, definition_version=_definition, newest=engine.newest_of_each)
+        put(lake, drop=_drop, tables=_tables, schema=lambda world, table: Commits(world, table).schema)
+        put(lake, last_transaction=lambda world, table, app: world.lake.tables[table].transactions.get(app, 0))
+        put(records, put=World.put, of_each_key=World.records_of)
+        put(records, newest=lambda world, table: next(iter(world.records_of(table)[::-1]), None))
+        put(records, of_key=lambda world, table, key: world.records.get(table, {}).get(key))
+        put(intervals, claim=World.claim, release=World.release)
+        put(ops_table, lease=_lease)
+        put(replays, lease=_lease, failpoint=_failpoint, diff=engine.diff)
+        put(checks, failed_suites=lambda *_: {})
+        put(shadow, result=engine.result, _extent=engine.extent)
+        put(shadow_streams, _classified=engine.classified_again, counted=engine.counted_by_outcome, F=_Functions)
+        put(promote, result=engine.result, summary=engine.summary, failpoint=_failpoint)
+        put(undo, _windows_of=engine.windows_of)
+        put(writer, lease=_lease, control=_control, advance=_advance, summary=engine.summary, newest=engine.newest)
+        put(writer, manifest=_Published, merged=_Published)
+        put(frontier, Checkpoint=_checkpoint, checkpoint_location=_location)
+        yield patch
