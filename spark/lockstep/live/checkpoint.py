@@ -138,6 +138,13 @@ class Checkpoint:
         """The offset log's entry of a batch."""
         return parse_offsets(number, self.read(f"offsets/{number}").decode())
 
+    def first_planned(self) -> dict[str, dict[int, int]]:
+        """Per topic and partition, where the first batch ends, finished or not; empty if it is not planned, or long ago."""
+        try:
+            return self.batch(0).offsets
+        except FileNotFoundError:
+            return {}
+
     def position(self) -> dict[str, dict[int, int]]:
         """Per topic and partition, the next offset after the last finished batch; empty before the first one."""
         last = self.last_batch()

@@ -126,12 +126,18 @@ def _keyed(
     inputs = events_and_records(views, {stream: _records(spark, config, stream, starts) for stream in streams})
     keyed = _to_state_partitions(spark, inputs).groupBy(_PARTITION)
     contracts = {stream: CONTRACTS[stream] for stream in streams if CONTRACTS[stream].kind == "events"}
-    machines = Machines(views, {stream: _event_stream(config, contract) for stream, contract in contracts.items()})
+    planned = Checkpoint(members[0][0].location(config)).first_planned()
+    machines = Machines(views, {s: _event_stream(config, contract, planned) for s, contract in contracts.items()})
     return keyed.transformWithState(machines, ddl(OUTPUT), outputMode="Update", timeMode="None")
 
 
-def _event_stream(config: "Settings", contract: "Contract") -> EventStream:
-    partitions = topic_offsets(config, contract.topic).partitions
+def _event_stream(config: "Settings", contract: "Contract", planned: Starts) -> EventStream:
+    """The stream with the partitions that the job's first batch reads, also if that batch runs again.
+
+    Args:
+        planned: per topic and partition, where that batch ends; empty if it is not planned yet, or its state tells.
+    """
+    partitions = planned.get(contract.topic) or topic_offsets(config, contract.topic).partitions
     return EventStream([*partitions], contract.max_out_of_orderness // timedelta(milliseconds=1))
 
 

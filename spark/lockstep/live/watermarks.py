@@ -22,7 +22,7 @@ class EventStream:
     """What the watermarks of a stream depend on.
 
     Args:
-        partitions: those that it surely has. One that is added later counts from its first record on.
+        partitions: those that it has when the job starts for the first time.
         out_of_orderness: the contract's ``max_out_of_orderness`` in milliseconds.
     """
 
@@ -43,11 +43,17 @@ class Watermarks:
         streams: the job's event streams, by name.
         newest: by stream and partition, the newest timestamp so far.
         shown: by clock, the latest time that it has shown. A clock never goes back.
+        partitions: by stream, those for whose first record clocks wait. One that is added later counts from its first record on,
+            also after a restart: a micro-batch that runs again must show the same time, or its rows would come twice.
     """
 
     streams: Mapping[str, EventStream]
     newest: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     shown: dict[str, int] = field(default_factory=dict)
+    partitions: dict[str, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.partitions = {name: [*stream.partitions] for name, stream in self.streams.items()}
 
     def after(self, stream: str, partition: int, timestamp: int) -> int:
         """The watermark of a partition after its next record. Records must come in the order of their offsets."""
@@ -62,13 +68,13 @@ class Watermarks:
 
     def _lowest(self, stream: str) -> int:
         newest, of = self.newest.get(stream, {}), self.streams.get(stream)
-        if of is None or not newest or not newest.keys() >= set(of.partitions):
+        if of is None or not newest or not newest.keys() >= {*self.partitions[stream]}:
             return 0
         return min(newest.values()) - of.out_of_orderness
 
     def dump(self) -> str:
         """Their text, for the state."""
-        return json.dumps({"newest": self.newest, "shown": self.shown})
+        return json.dumps({"newest": self.newest, "shown": self.shown, "partitions": self.partitions})
 
     def load(self, text: str) -> None:
         """Go on from a text of :meth:`dump`."""
@@ -76,3 +82,5 @@ class Watermarks:
         for stream, partitions in stored["newest"].items():
             self.newest[stream] = {int(partition): newest for partition, newest in partitions.items()}
         self.shown = stored["shown"]
+        # A state of before has none.
+        self.partitions |= stored.get("partitions", {})

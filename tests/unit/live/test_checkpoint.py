@@ -24,6 +24,12 @@ def test_a_checkpoint_without_batches_has_no_position(tmp_path):
     assert Checkpoint(str(tmp_path / "none")).files() == {}
 
 
+def test_the_first_batch_is_known_as_long_as_its_file_is_kept(root):
+    assert Checkpoint(str(root)).first_planned() == {"page_views": {0: 10, 1: 7}}
+    (root / "offsets/0").unlink()
+    assert Checkpoint(str(root)).first_planned() == {}
+
+
 def test_an_offset_log_entry_has_the_offsets_the_watermark_and_the_settings():
     text = 'v1\n{"batchWatermarkMs":5,"batchTimestampMs":9,"conf":{"a":"b"}}\n{"views":{"2":7,"0":5}}\n-\n{"clicks":{"0":1}}'
     batch = parse_offsets(4, text)

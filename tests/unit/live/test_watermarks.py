@@ -67,3 +67,13 @@ def test_a_clock_shows_nothing_before_each_partition_had_a_record():
         "orders,views": 38_000,
     }
     assert Watermarks({}).show([""]) == {"": 0}, "a view of tables alone has no time"
+
+
+def test_a_partition_that_was_added_holds_up_no_clock_after_a_restart():
+    before = Watermarks({"views": EventStream([0], 500)})
+    before.after("views", 0, 50_000)
+    before.show(["views"])
+    after = Watermarks({"views": EventStream([0, 1], 500)})
+    after.load(before.dump())
+    after.after("views", 0, 60_000)
+    assert after.show(["views"]) == {"views": 59_500}
