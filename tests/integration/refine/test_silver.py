@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+from confluent_kafka import Producer
+
 from lockstep import lake, tasks
 from lockstep.control.leases import lease
 from lockstep.errors import LeaseHeld
 from lockstep.ingest.bronze import ingest
+from lockstep.kafka_clients import confluent_config
+from lockstep.ledger.ranges import size
 from lockstep.refine.silver import refine
 
 
@@ -47,6 +51,22 @@ def test_a_duplicate_is_known_across_runs_and_the_first_in_the_log_stays(spark, 
     assert (entry.counts["silver"], entry.counts["duplicates"]) == (1, 1)
     assert entry.totals == {"silver": 2, "duplicates": 1, "quarantined": 0, "markers": 0}
     assert {r["event_id"]: r["page"] for r in rows(f"silver.{stream.name}")} == {"e1": "/first", "e2": "/"}
+
+
+def test_offsets_of_an_aborted_transaction_have_no_rows_and_are_refined(spark, settings, stream, shop):
+    shop.view("e1", 0)
+    shop.flush()
+    ingest(spark, settings, stream, "one")
+    refine(spark, settings, stream, "one")
+    producer = Producer(confluent_config(settings) | {"transactional.id": stream.topic})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(stream.topic, b"{}", partition=0)
+    producer.flush()
+    producer.abort_transaction()
+    taken = ingest(spark, settings, stream, "two")
+    assert (taken.rows, size(taken.ranges)) == (0, 2), "the record and the marker of its transaction"
+    assert refine(spark, settings, stream, "two").ranges == taken.ranges
 
 
 def test_rows_whose_task_died_with_its_work_done_still_wait_for_silver(spark, settings, stream, shop):
