@@ -231,7 +231,7 @@ class Scenario:
     def recovers(self) -> None:
         """Run the tasks again, as the scheduler would, and assert all invariants; of the live table too, where it is kept."""
         # Longer than the shared views allow, so that all of their rows are final.
-        self.traffic.time_passes(12)
+        self.traffic.time_passes(20)
         views = (self.view, *self.shared)
         began = time.monotonic()
         self.server_is_back()
