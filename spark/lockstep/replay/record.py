@@ -89,7 +89,7 @@ class Replay:
 
 
 def write(spark: "SparkSession", settings: "Settings", replay: Replay, result: StageResult, run_id: str) -> None:
-    """Add what a stage of the replay has found or done to the record."""
+    """Add what a stage of the replay has found or done to the record. The first plan stays."""
     by = result.by if isinstance(result, Decision) else replay.by
     row = {
         "replay": replay.id,
@@ -110,8 +110,12 @@ def write(spark: "SparkSession", settings: "Settings", replay: Replay, result: S
         "detail": result.model_dump(mode="json"),
         "run_id": run_id,
     }
+    key = f"{replay.id}/{result.stage.value}"
     with TABLE.writing(spark, settings, run_id) as commit:
-        commit.append([tuple(row.values())], record, f"{replay.id}/{result.stage.value}")
+        if result.stage is Stage.PLANNED and commit.newest(key):
+            # Of a run that died after its commit. A second plan could take the place of the one that the shadow is computed by.
+            return
+        commit.append([tuple(row.values())], record, key)
 
 
 def read(settings: "Settings", replay: str) -> Replay | None:

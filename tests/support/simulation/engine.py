@@ -16,20 +16,23 @@ from tests.support.simulation.kafka import Form, Record
 from tests.support.simulation.lake import Row, Rows
 
 from lockstep.batch import compute
-from lockstep.batch.rollup import counted
+from lockstep.batch.new_events import Wanted
 from lockstep.batch.saved_machines import SCHEMA
+from lockstep.batch.summary import Summary, summary_of_few
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import Keyed, View, Windowed
+from lockstep.definition.columns import FIRST_GENERATION, POSITION
 from lockstep.definition.events import event, micros
 from lockstep.definition.keyed import Input, advance, last_of_each_key
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, shadow_of
-from lockstep.definition.view import EPOCH, Interval
+from lockstep.definition.view import BEGINNING, EPOCH, Interval
 from lockstep.ledger.event_time import newest_at
 from lockstep.ledger.ranges import Range, to_where
-from lockstep.refine.classified import OUTCOMES
+from lockstep.refine.classified import COMMIT, OUTCOMES, Commit
+from lockstep.refine.source_order import SourceWentBack
 from lockstep.replay.plan import Part, Plan
-from lockstep.replay.runs import runs
+from lockstep.replay.runs import overlap, runs_of
 from lockstep.replay.stages import Shadowed, TableDiff
 
 _MILLISECOND = timedelta(milliseconds=1)
@@ -81,6 +84,7 @@ def _parsed(row: Row, contract: Contract) -> Row:
     if contract.kind == "changes":
         names = ("_op", "_lsn", "_commit_lsn", "_committed_at", "_deleted", "_before")
         more = dict.fromkeys(names) if value is None else {name: value.get(name) for name in names}
+        more |= {"_generation": FIRST_GENERATION, "_truncates": False, "_by_us": False}
     parsed = columns | of_record | more
     return parsed | {"_reason": None if parsed["_marker"] else _reason(parsed, contract, value is None)}
 
@@ -95,8 +99,12 @@ def _reason(row: Row, contract: Contract, broken: bool) -> str | None:
     return None
 
 
-def with_watermark(parsed: Rows, contract: Contract, before: Mapping[int, int]) -> Rows:
-    """As :func:`lockstep.refine.watermarks.with_watermark`."""
+def silver_rows(raw: Rows, contract: Contract, before: Mapping[int, int]) -> Rows:
+    """As :func:`lockstep.refine.rows.silver_rows`. No record has fields that its contract does not name."""
+    return _with_watermark(parse(raw, contract), contract, before).withColumn("_unknown", None)
+
+
+def _with_watermark(parsed: Rows, contract: Contract, before: Mapping[int, int]) -> Rows:
     if contract.kind == "changes":
         return parsed
     newest = {partition: at(milliseconds) for partition, milliseconds in before.items()}
@@ -113,19 +121,63 @@ def _place(row: Row) -> tuple[int, int]:
 
 
 def _identity(row: Row, contract: Contract) -> tuple[Any, ...]:
-    names = (*contract.unique_id, "_commit_lsn", "_lsn") if contract.kind == "changes" else contract.unique_id
+    names = (*contract.unique_id, *POSITION) if contract.kind == "changes" else contract.unique_id
     return tuple(row[name] for name in names)
 
 
+def _is_good(row: Row) -> bool:
+    return not row["_marker"] and row["_reason"] is None
+
+
+def with_order(parsed: Rows, before: Mapping[int, Commit]) -> Rows:
+    """As :func:`lockstep.refine.source_order.with_order`."""
+    newest, found = dict(before), []
+    for row in sorted(parsed, key=_place):
+        partition, is_streamed = row["_partition"], _is_good(row) and row["_op"] != "r"
+        commit, earlier = _commit(row), newest.get(partition)
+        fallen = _is_good(row) and earlier is not None and commit < earlier
+        found.append({**row, "_streamed": is_streamed, "_fallen": fallen})
+        if is_streamed:
+            newest[partition] = max(commit, earlier or commit)
+    return Rows(found)
+
+
+def _commit(row: Row) -> Commit:
+    generation, lsn = (row[name] for name in COMMIT)
+    return generation, lsn
+
+
+def check_order(_spark: Any, world: Any, contract: Contract, tables: Tables, rows: Rows) -> None:
+    """As :func:`lockstep.refine.source_order.check_order`. There is one generation, so none follows."""
+    change = (*contract.unique_id, "_lsn")
+    good = Rows(row for row in rows if row["_outcome"] == "silver")
+    kept = [*(row for row in good if not row["_fallen"]), *world.rows(tables.log)]
+    known = {tuple(row[name] for name in change) for row in kept}
+    for row in good:
+        if row["_fallen"] and tuple(row[name] for name in change) not in known:
+            raise SourceWentBack(f"{contract.topic}: the change at offset {row['_offset']} was never sent before")
+
+
+def with_ended(changes: Rows, truncate: Any) -> Rows:
+    """As :func:`lockstep.refine.truncates.with_ended`. No table is truncated."""
+    assert truncate is None, truncate
+    return changes.withColumn("_ended", False)
+
+
 def classify(
-    parsed: Rows, earlier: Rows | None, contract: Contract, order: Sequence[str] = ("_partition", "_offset")
+    parsed: Rows,
+    earlier: Rows | None,
+    contract: Contract,
+    order: Sequence[str] = ("_partition", "_offset"),
+    span: timedelta | None = None,
 ) -> Rows:
-    """As :func:`lockstep.refine.silver.classify`."""
-    known: dict[Any, datetime] = {}
+    """As :func:`lockstep.refine.duplicates.classify`; it also trusts ``span`` where that one does."""
+    kept_at: dict[Any, datetime] = {}
     for row in earlier or ():
         identity = _identity(row, contract)
-        known[identity] = max(row["_arrival"], known.get(identity, row["_arrival"]))
-    first: dict[Any, Row] = {}
+        kept_at[identity] = max(row["_arrival"], kept_at.get(identity, row["_arrival"]))
+    once = span is not None and span <= contract.dedup_window
+    kept_now: set[Any] = set()
     found = []
     for row in sorted(parsed, key=lambda row: tuple(row[name] for name in order)):
         if row["_marker"]:
@@ -134,25 +186,30 @@ def classify(
             outcome = "quarantined"
         else:
             identity = _identity(row, contract)
-            is_first = identity not in first
-            kept = first.setdefault(identity, row)
-            is_known = identity in known and kept["_arrival"] - known[identity] <= contract.dedup_window
-            kept_at = known[identity] if is_known else kept["_arrival"]
-            repeated = not (is_first and not is_known) and row["_arrival"] - kept_at <= contract.dedup_window
-            outcome = "duplicates" if repeated else "silver"
+            is_free = identity not in kept_at or row["_arrival"] - kept_at[identity] > contract.dedup_window
+            outcome = "silver" if is_free and not (once and identity in kept_now) else "duplicates"
+            if outcome == "silver":
+                kept_at[identity] = row["_arrival"]
+                kept_now.add(identity)
         found.append({**row, "_outcome": outcome})
     return Rows(found)
 
 
 def remembered(log: Rows, oldest: datetime | None, contract: Contract) -> Rows:
-    """As :func:`lockstep.refine.silver.remembered`."""
+    """As :func:`lockstep.refine.duplicates.remembered`."""
     if oldest is None:
         return Rows()
     return Rows(row for row in log if row["_arrival"] >= aware(oldest) - contract.dedup_window)
 
 
+def with_ids_of(earlier: Rows, parsed: Rows, contract: Contract) -> Rows:
+    """As :func:`lockstep.refine.duplicates.with_ids_of`."""
+    new = {_identity(row, contract) for row in parsed if _is_good(row)}
+    return Rows(row for row in earlier if _identity(row, contract) in new)
+
+
 def oldest_of(raw: Rows) -> datetime | None:
-    """As :func:`lockstep.refine.silver.oldest_of`."""
+    """As :func:`lockstep.refine.duplicates.oldest_of`."""
     return min((row["timestamp"] for row in raw), default=None)
 
 
@@ -173,6 +230,19 @@ class FoundRows:
             newest[row["_partition"]] = max(arrival, newest.get(row["_partition"], arrival))
         return newest
 
+    def unknown(self) -> dict[str, int]:
+        return {}
+
+    def any(self, flag: str) -> bool:
+        return any(row[flag] for row in self._rows)
+
+    def newest_commits(self) -> dict[int, Commit]:
+        found: dict[int, Commit] = {}
+        for row in self._rows:
+            if row["_streamed"]:
+                found[row["_partition"]] = max(_commit(row), found.get(row["_partition"], _commit(row)))
+        return found
+
     def silver(self, columns: list[str]) -> Rows:
         return Rows(row for row in self._rows if row["_outcome"] == "silver").select(*columns)
 
@@ -188,7 +258,7 @@ class FoundRows:
 
 def newest(changes: Rows, key: tuple[str, ...]) -> Rows:
     """As :func:`lockstep.refine.classified.newest`."""
-    ordered = sorted(changes, key=lambda row: (row["_commit_lsn"], row["_lsn"], row["_offset"]))
+    ordered = sorted(changes, key=lambda row: tuple(row[name] for name in (*POSITION, "_offset")))
     return Rows({tuple(row[name] for name in key): row for row in ordered}.values())
 
 
@@ -201,19 +271,16 @@ def newest_of_each(rows: pa.Table, key: Sequence[str], *order: str) -> pa.Table:
 # views
 
 
-def summary(view: View, rows: Mapping[str, Rows], newest: Any = None) -> dict[str, Any]:
-    """As :func:`lockstep.batch.rollup.summary`."""
-    late = "side_output" if view.policy == "side_output" else "ignored"
-    counts = {"counted": 0, "ignored": 0, "side_output": 0}
-    instants = []
-    for stream, time in view.times.items():
-        counts_in = rows[stream].where(counted(view, time, newest))
-        counts["counted"] += len(counts_in)
-        counts[late] += len(rows[stream]) - len(counts_in)
-        instants += [row[time or "_arrival"] for row in counts_in]
-    # Spark hands out times without a zone.
-    plain = [instant.replace(tzinfo=None) for instant in instants]
-    return {"counts": counts, "first": min(plain, default=None), "last": max(plain, default=None)}
+def summary(view: View, rows: Mapping[str, Rows], final: datetime = BEGINNING) -> Summary:
+    """As :func:`lockstep.batch.summary.summary`: by the rule of the few."""
+    times = {stream: (*view.arrived_by, time) if time else ("_arrival",) for stream, time in view.times.items()}
+    return summary_of_few(view, {stream: arrow(rows[stream], names) for stream, names in times.items()}, final)
+
+
+def arrow(rows: Rows, names: Sequence[str]) -> pa.Table:
+    """Columns with times of rows, as Arrow."""
+    schema = pa.schema([(name, pa.timestamp("us", tz="UTC")) for name in names])
+    return pa.Table.from_pylist([{name: row[name] for name in names} for row in rows], schema)
 
 
 def windows(view: Windowed, rows: Iterable[Row]) -> dict[tuple[datetime, str], tuple[int, int]]:
@@ -274,17 +341,17 @@ def machines(view: Keyed, silver: Mapping[str, Rows], until: datetime) -> Collec
     return Collected(after)
 
 
-def new_events(
-    view: Keyed, new: Mapping[str, Sequence[Range]], silver: Mapping[str, Rows], low: datetime, until: datetime
-) -> Collected:
-    """As ``lockstep.batch.going_on._events``."""
-    found = _Listed()
-    for stream, rows in silver.items():
-        if CONTRACTS[stream].kind == "changes":
-            found += events(view, stream, rows.where(to_where(new[stream], "_partition", "_offset")))
-        else:
-            found += (e for e in events(view, stream, rows) if micros(low) <= e["_time"] < micros(until))
-    return Collected(found)
+def new_events(wanted: Sequence[Wanted], silver: Mapping[str, Rows]) -> Collected:
+    """As :func:`lockstep.batch.new_events.new_events`."""
+    return Collected(_Listed(e for one in wanted for s in one.view.streams for e in _new_events(one, s, silver[s])))
+
+
+def _new_events(one: Wanted, stream: str, rows: Rows) -> Iterator[Row]:
+    if CONTRACTS[stream].kind == "changes":
+        yield from events(one.view, stream, rows.where(to_where(one.ranges[stream], "_partition", "_offset")))
+    else:
+        low, until = micros(one.low), micros(one.until)
+        yield from (e for e in events(one.view, stream, rows) if low <= e["_time"] < until)
 
 
 def _history(view: Keyed, silver: Mapping[str, Rows], low: datetime, high: datetime) -> list[Row]:
@@ -303,14 +370,16 @@ def events(view: Keyed, stream: str, rows: Rows) -> Iterator[Row]:
     for read in view.inputs:
         if read.stream == stream:
             on_time = rows if read.is_table else rows.where(view.counts(read.time))
-            yield from (_event(read, contract, row) for row in on_time.where(read.where))
+            for row in on_time.where(read.where):
+                keys = dict.fromkeys(key for key in sql.evaluate(read.machines, row) if key is not None)
+                yield from (_event(read, contract, row, key) for key in keys)
 
 
-def _event(read: Input, contract: Contract, row: Row) -> Row:
+def _event(read: Input, contract: Contract, row: Row, key: str) -> Row:
     columns = (*read.columns, "_deleted") if read.is_table else read.columns
-    position = f"{row['_commit_lsn']:020}/{row['_lsn']:020}" if read.is_table else None
+    position = f"{row['_generation']:06}/{row['_commit_lsn']:020}/{row['_lsn']:020}" if read.is_table else None
     return {
-        "_key": sql.evaluate(read.key, row),
+        "_key": key,
         "_time": micros(sql.evaluate(read.time, row)),
         "_id": "/".join(str(row[name]) for name in contract.unique_id),
         "_stream": contract.name,
@@ -354,10 +423,11 @@ def counted_by_outcome(rows: Rows) -> dict[str, int]:
 
 def classified_again(_spark: Any, world: Any, contract: Contract, part: Part, raw: Rows, log: Rows) -> Rows:
     """As ``lockstep.replay.shadow_streams._classified``."""
-    entries = [run.entry for run in runs(world, Tables.of(contract).log, "_arrival")]
-    before = newest_at(entries, {r.partition: r.start for r in part.ranges})
-    parsed = with_watermark(parse(raw, contract), contract, before)
-    of_run = {(r.partition, n): e.seq for e in entries for r in e.ranges for n in range(r.start, r.end)}
+    wider = [Range(r.topic, r.topic_id, r.partition, max(r.start - 1, 0), r.end) for r in part.ranges]
+    entries = [run.entry for run in runs_of(world, Tables.of(contract).log, "_arrival", wider)]
+    parsed = silver_rows(raw, contract, newest_at(entries, {r.partition: r.start for r in part.ranges}))
+    taken = [(e.seq, r) for e in entries for r in e.ranges if overlap((r,), part.ranges)]
+    of_run = {(r.partition, n): seq for seq, r in taken for n in range(r.start, r.end)}
     rows = Rows({**row, "_run": of_run[_place(row)]} for row in parsed)
     earlier = [Range(r.topic, r.topic_id, r.partition, 0, r.start) for r in part.ranges]
     known = remembered(log.where(to_where(earlier, "_partition", "_offset")), oldest_of(raw), contract)

@@ -36,7 +36,6 @@ class History:
         # The views whose gold is not what the log says, until the replay has ended.
         self.changed: set[str] = set()
         self._rest: list[Callable[[], object]] = []
-        self._before: dict[str, Rows] = {}
 
     def step(self, run_id: str) -> None:
         """The next stage of the replay, or a new replay."""
@@ -101,14 +100,8 @@ class History:
             lambda: replays.compute(None, world, name, self._run_id),
             lambda: replays.compare(None, world, name, self._run_id),
             lambda: replays.approve(None, world, name, self._run_id, "me"),
-            lambda: self._promote(name),
+            lambda: replays.promote(None, world, name, self._run_id),
         ]
-
-    def _promote(self, name: str) -> None:
-        for view in VIEWS.values():
-            # A promotion that died may run again: what was there before it is what was there at its first try.
-            self._before.setdefault(f"{name}/{view.name}", self.world.rows(gold_of(view)))
-        replays.promote(None, self.world, name, self._run_id)
 
     def _undo(self, name: str) -> None:
         versions = {view.name: self._version(view) for view in VIEWS.values()}
@@ -122,7 +115,7 @@ class History:
             is_newest = at is not None and versions[view.name] == at + 1
             if is_newest and undone.versions.get(gold_of(view)) == self._version(view) - 1:
                 self.world.met["an undo restored the rows"] += 1
-                self._check_restored(view, self._before[f"{name}/{view.name}"])
+                self._check_restored(view, self.world.lake.read(gold_of(view), at - 1))
 
     def _check_restored(self, view: View, before: Rows) -> None:
         now = self.world.rows(gold_of(view))

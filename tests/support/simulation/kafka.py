@@ -1,6 +1,6 @@
 """A log as Kafka has it: partitions, transactions with a last stable offset, holes in the offsets, and retention."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -50,6 +50,8 @@ class Kafka:
     def __init__(self, partitions: dict[str, int]) -> None:
         self.log: dict[Place, list[Record]] = {(t, p): [] for t, n in partitions.items() for p in range(n)}
         self.first: dict[Place, int] = dict.fromkeys(self.log, 0)
+        # Of each leader epoch of a partition, the offset at which it began.
+        self.epochs: dict[Place, list[int]] = {place: [0] for place in self.log}
         # Partitions that were added after the topic was made.
         self.added: set[Place] = set()
 
@@ -60,9 +62,13 @@ class Kafka:
     def add_partition(self, topic: str) -> Place:
         """Add one to a topic."""
         place = (topic, len(self.partitions(topic)))
-        self.log[place], self.first[place] = [], 0
+        self.log[place], self.first[place], self.epochs[place] = [], 0, [0]
         self.added.add(place)
         return place
+
+    def elect(self, place: Place) -> None:
+        """The partition gets another leader, which has the whole log."""
+        self.epochs[place].append(len(self.log[place]))
 
     def append(
         self, place: Place, timestamp: int, form: Form, value: Any = None, transaction: Transaction | None = None
@@ -88,11 +94,22 @@ class Kafka:
         log = self.log[place]
         return next((r.offset for r in log[self.first[place] :] if r.visible is None), len(log))
 
-    def offsets(self, topic: str) -> TopicOffsets:
-        """As :func:`lockstep.ingest.offsets.topic_offsets` asks for them."""
+    def offsets(self, topic: str, epochs: Mapping[int, int] | None = None) -> TopicOffsets:
+        """As :func:`lockstep.ingest.offsets.topic_offsets` asks for them.
+
+        Args:
+            epochs: per partition, the leader epoch in which it was read.
+        """
         places = {p: (topic, p) for p in self.partitions(topic)}
+        now = {p: len(self.epochs[at]) - 1 for p, at in places.items()}
+        asked = {p: epoch for p, epoch in (epochs or {}).items() if epoch != now[p]}
         return TopicOffsets(
-            topic, f"id-{topic}", {p: (self.first[at], self.last_stable(at)) for p, at in places.items()}
+            topic,
+            f"id-{topic}",
+            {p: (self.first[at], self.last_stable(at)) for p, at in places.items()},
+            ends={p: len(self.log[at]) for p, at in places.items()},
+            epochs=now,
+            unchanged_to={p: self.epochs[places[p]][epoch + 1] for p, epoch in asked.items()},
         )
 
     def read(self, place: Place, start: int, end: int) -> Iterator[Record]:

@@ -14,7 +14,13 @@ from lockstep.lake import Commit, Txn
 
 Row = Mapping[str, Any]
 Change = Callable[[list[Row]], list[Row]]
-_TYPES = {"STRING": pa.string(), "BIGINT": pa.int64(), "TIMESTAMP": pa.timestamp("us", tz="UTC"), "BOOLEAN": pa.bool_()}
+_TYPES = {
+    "STRING": pa.string(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+    "BOOLEAN": pa.bool_(),
+}
 _STATISTICS = ("timestamp", "_arrival")
 
 

@@ -1,22 +1,22 @@
 """Errors that are put into the platform's code, to show that the simulation finds them: each takes one defence away."""
 
-import importlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.simulation.live import Checkpoint
 from tests.support.simulation.seams import current
 
 from lockstep import ledger
-from lockstep.batch import rollup
+from lockstep.batch import plan as gold_plan
 from lockstep.definition import Windowed
 from lockstep.definition.view import MICROSECOND, Definition
 from lockstep.definition.windowed import _floor
 from lockstep.ingest import bronze
 from lockstep.lake import Txn
-from lockstep.ledger import event_time, ranges
+from lockstep.ledger import event_time, history, planning
 from lockstep.ledger.ranges import Range, TopicOffsets
 from lockstep.live import frontier, quiet_partitions, sink
 from lockstep.live.machine import Machines
@@ -24,8 +24,6 @@ from lockstep.live.watermarks import Watermarks
 from lockstep.refine import silver
 from lockstep.replay import promote, undo
 
-# Its package has a function of the same name.
-entries = importlib.import_module("lockstep.ledger.entries")
 Mutation = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -34,14 +32,14 @@ def _watermark_of_the_fastest_partition(patch: pytest.MonkeyPatch) -> None:
         known = [newest[p] for p in partitions if p in newest]
         return event_time.watermark(contract, {0: max(known)}, [0]) if known else None
 
-    patch.setattr(rollup, "watermark", watermark)
+    patch.setattr(gold_plan, "watermark", watermark)
 
 
 def _watermark_without_silent_partitions(patch: pytest.MonkeyPatch) -> None:
     def watermark(contract: Any, newest: Mapping[int, int], partitions: Any) -> Any:
         return event_time.watermark(contract, newest, [p for p in partitions if p in newest])
 
-    patch.setattr(rollup, "watermark", watermark)
+    patch.setattr(gold_plan, "watermark", watermark)
 
 
 def _clock_without_silent_partitions(patch: pytest.MonkeyPatch) -> None:
@@ -60,11 +58,15 @@ def _partitions_asked_at_each_start(patch: pytest.MonkeyPatch) -> None:
         self.__post_init__()
 
     patch.setattr(Watermarks, "load", loaded)
+    # The offsets of the first batch tell, too, until Spark removes them.
+    patch.setattr(Checkpoint, "first_planned", lambda _: {})
 
 
 def _final_without_the_lateness(patch: pytest.MonkeyPatch) -> None:
-    until = rollup._until
-    patch.setattr(rollup, "_until", lambda view, *more: until(replace(view, allowed_lateness=0 * MICROSECOND), *more))
+    until = gold_plan._until
+    patch.setattr(
+        gold_plan, "_until", lambda view, *more: until(replace(view, allowed_lateness=0 * MICROSECOND), *more)
+    )
 
 
 def _rows_at_the_limit_are_late(patch: pytest.MonkeyPatch) -> None:
@@ -90,7 +92,7 @@ def _ranges_from_a_consumer_group(patch: pytest.MonkeyPatch) -> None:
         group = world.__dict__.setdefault("group", {})
         starts = [max(r.end, group.get((r.topic, r.partition), 0)) for r in previous]
         known = [replace(r, start=at, end=at) for r, at in zip(previous, starts, strict=True)]
-        planned = ranges.plan(known, log, limit)
+        planned = planning.plan(known, log, limit)
         group.update({(r.topic, r.partition): r.end for r in planned})
         return planned
 
@@ -98,16 +100,20 @@ def _ranges_from_a_consumer_group(patch: pytest.MonkeyPatch) -> None:
 
 
 def _shares_beyond_the_backlog(patch: pytest.MonkeyPatch) -> None:
-    shares = ranges._shares
-    patch.setattr(ranges, "_shares", lambda backlog, limit: {p: n + (n > 0) for p, n in shares(backlog, limit).items()})
+    shares = planning._shares
+    patch.setattr(
+        planning, "_shares", lambda backlog, limit: {p: n + (n > 0) for p, n in shares(backlog, limit).items()}
+    )
 
 
 def _added_partitions_from_their_end(patch: pytest.MonkeyPatch) -> None:
     def origin(settings: Any, table: str) -> dict[int, int]:
-        newest = entries.latest(settings, table)
-        return {r.partition: r.end for r in newest.ranges} if newest else {}
+        newest, added = ledger.latest(settings, table), current().kafka.added
+        ends = {r.partition: r.end for r in newest.ranges if (r.topic, r.partition) in added} if newest else {}
+        return {**known(settings, table), **ends}
 
-    patch.setattr(entries, "origin", origin)
+    known = history.origin
+    patch.setattr(history, "origin", origin)
 
 
 def _no_transaction_ids(patch: pytest.MonkeyPatch) -> None:
@@ -147,7 +153,8 @@ def _undo_takes_later_rows_back(patch: pytest.MonkeyPatch) -> None:
 def _live_is_final_too_early(patch: pytest.MonkeyPatch) -> None:
     def newest_at(entries_: Any, position: Mapping[int, int]) -> dict[int, int]:
         # Of the newest entry, whether the position covers it or not.
-        return dict(next(iter(entries_)).newest)
+        newest = next(iter(entries_), None)
+        return dict(newest.newest) if newest else {}
 
     patch.setattr(frontier, "newest_at", newest_at)
 

@@ -37,7 +37,7 @@ def judged(kafka: Kafka) -> list[Judged]:
     """Every committed record of the streams of events."""
     found = []
     for (topic, partition), log in sorted(kafka.log.items()):
-        newest, first_at = 0, dict[Any, int]()
+        newest, kept_at = 0, dict[Any, int]()
         for record in log:
             if not record.visible:
                 continue
@@ -50,9 +50,10 @@ def judged(kafka: Kafka) -> list[Judged]:
             elif record.form is Form.BROKEN or event_time - record.timestamp > _SKEW or _identity(record) is None:
                 outcome = QUARANTINED
             else:
-                is_first = _identity(record) not in first_at
-                first = first_at.setdefault(_identity(record), record.timestamp)
-                outcome = SILVER if is_first or record.timestamp - first > _DEDUP[topic] else DUPLICATE
+                kept = kept_at.get(_identity(record))
+                outcome = SILVER if kept is None or record.timestamp - kept > _DEDUP[topic] else DUPLICATE
+                if outcome == SILVER:
+                    kept_at[_identity(record)] = record.timestamp
             watermark = newest - _BOUND.get(topic, 0)
             found.append(
                 Judged((topic, partition), record.offset, outcome, record.timestamp, watermark, event_time, value)

@@ -53,7 +53,7 @@ class Producers:
         producer = dice.choice(self.all)
         stream = dice.choices(("clicks", "buys", "accounts"), (6, 4, 1))[0]
         if stream == "accounts":
-            self._change(producer)
+            self._change()
         elif producer.sent and dice.random() < 0.08:
             self._again(producer)
         else:
@@ -117,11 +117,15 @@ class Producers:
             timestamp = first.timestamp + window + dice.choice(_NEAR)
         self._send(producer, place, timestamp, Form.DATA, first.value)
 
-    def _change(self, producer: Producer) -> None:
-        dice = self.world.random
+    def _change(self) -> None:
+        # A table has one connector.
+        dice, connector = self.world.random, self.all[0]
         self._lsn += 1
         # A connector that starts again sends its last changes a second time.
-        lsn = self._lsn if dice.random() < 0.8 else max(1, self._lsn - dice.randint(1, 3))
+        lsn = self._lsn
+        if dice.random() < 0.2:
+            self._lsn = max(0, self._lsn - 1)
+            lsn = max(1, self._lsn - dice.randint(0, 2))
         deleted = lsn % 7 == 0
         value = {
             "account_id": USERS[lsn % len(USERS)],
@@ -133,7 +137,7 @@ class Producers:
             "_deleted": deleted,
             "_before": None,
         }
-        self._send(producer, ("accounts", 0), self.world.now, Form.DATA, value)
+        self._send(connector, ("accounts", 0), self.world.now, Form.DATA, value)
 
     def _place(self, stream: str, user: str) -> Place:
         partitions = self.world.kafka.partitions(stream)
@@ -157,6 +161,10 @@ class Producers:
             outcome = "commits" if commit else "aborts"
             self.world.met[f"a producer {outcome}"] += 1
             self.world.say(f"producer {producer.number} {outcome} its transaction")
+            if not commit:
+                # The connector goes on from its last committed change.
+                lost = [r.value["_lsn"] for r in producer.transaction.records if r.topic == "accounts"]
+                self._lsn = min([self._lsn, *(lsn - 1 for lsn in lost)])
             self.world.kafka.end(producer.transaction, commit, self.world.now + producer.ahead)
             producer.transaction = None
             producer.sent = [record for record in producer.sent if record.visible]

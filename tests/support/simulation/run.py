@@ -11,12 +11,15 @@ from tests.support.simulation.streams import CONTRACTS, KEYED, VIEWS, WINDOWED
 from tests.support.simulation.world import Killed, World
 
 from lockstep.batch.rollup import roll_up
+from lockstep.contracts import Contract
 from lockstep.definition import View
 from lockstep.errors import LeaseHeld, Overtaken
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
 
 STEPS = 110
+# Offsets that a run takes at least, once the producers have stopped.
+DRAINED = 25
 # Until all is drained; far more than it takes.
 ROUNDS = 400
 VARIABLE = "LOCKSTEP_SIMULATION_SEED"
@@ -90,12 +93,12 @@ class Run:
         """One task or query of the platform runs, and perhaps dies."""
         dice, world = self.world.random, self.world
         kind = dice.randrange(5)
-        if kind == 0:
-            contract = dice.choice([*CONTRACTS.values()])
-            self.attempt(f"ingest {contract.name}", lambda: ingest(None, world, contract, self.run_id()))
+        if world.late_writes and dice.random() < 0.3:
+            self.again(dice.choice(world.late_writes).table)
+        elif kind == 0:
+            self.ingest(dice.choice([*CONTRACTS.values()]))
         elif kind == 1:
-            contract = dice.choice([*CONTRACTS.values()])
-            self.attempt(f"refine {contract.name}", lambda: refine(None, world, contract, self.run_id()))
+            self.refine(dice.choice([*CONTRACTS.values()]))
         elif kind == 2:
             self.roll_up(dice.choice([*VIEWS.values()]))
         elif kind == 3:
@@ -105,6 +108,25 @@ class Run:
             world.arrive(world.late_writes.pop(dice.randrange(len(world.late_writes))))
         else:
             self.reconcile(dice.choice([*VIEWS.values()]))
+
+    def again(self, table: str) -> None:
+        """A task whose write goes on is tried again."""
+        layer, _, name = table.partition(".")
+        contract = CONTRACTS.get(name.removesuffix("_changes"))
+        if layer == "bronze" and contract:
+            self.ingest(contract)
+        elif layer in {"silver", "quarantine"} and contract:
+            self.refine(contract)
+        elif layer == "gold":
+            self.roll_up(VIEWS[name])
+
+    def ingest(self, contract: Contract) -> bool:
+        """Bring bronze up."""
+        return self.attempt(f"ingest {contract.name}", lambda: ingest(None, self.world, contract, self.run_id()))
+
+    def refine(self, contract: Contract) -> bool:
+        """Bring silver up."""
+        return self.attempt(f"refine {contract.name}", lambda: refine(None, self.world, contract, self.run_id()))
 
     def meanwhile(self) -> None:
         """What happens while a task is between two writes."""
@@ -134,13 +156,16 @@ class Run:
         self.producers.idle ^= {place}
 
     def housekeeping(self) -> None:
-        """OPTIMIZE, retention, a lost file of machines, or a live query that ends."""
+        """OPTIMIZE, a lost file of machines, another leader of a partition, or a live query that ends."""
         dice, world = self.world.random, self.world
-        kind = dice.randrange(3)
+        kind = dice.randrange(4)
         if kind == 0 and world.lake.tables:
             world.lake.optimize(dice.choice(sorted(world.lake.tables)))
         elif kind == 1 and world.machine_files:
             world.machine_files[dice.choice(sorted(world.machine_files))].clear()
+        elif kind == 2:
+            world.kafka.elect(dice.choice(sorted(world.kafka.log)))
+            world.met["a leader is elected"] += 1
         else:
             job = dice.choice([*world.jobs.values()])
             world.say(f"{job.name} is stopped")
@@ -170,6 +195,9 @@ class Run:
         world = self.world
         world.say("the producers stop")
         self.producers.close(world.now + 600_000)
+        # Larger steps from here on: what they can break was tried above.
+        world.max_offsets_per_run = max(world.max_offsets_per_run, DRAINED)
+        world.max_offsets_per_trigger = max(world.max_offsets_per_trigger, DRAINED)
         for _ in range(ROUNDS):
             if world.late_writes:
                 world.arrive(world.late_writes.pop())
@@ -181,8 +209,8 @@ class Run:
         """Every task runs once; whether anything was new."""
         world, new = self.world, bool(self.world.late_writes)
         for contract in CONTRACTS.values():
-            new |= self.attempt(f"ingest {contract.name}", lambda c=contract: ingest(None, world, c, self.run_id()))
-            new |= self.attempt(f"refine {contract.name}", lambda c=contract: refine(None, world, c, self.run_id()))
+            new |= self.ingest(contract)
+            new |= self.refine(contract)
         for view in VIEWS.values():
             new |= self.roll_up(view)
         for job in world.jobs.values():

@@ -61,6 +61,9 @@ class Commits:
     def version(self) -> int:
         return len(self._world.lake.tables[self._name].versions) - 1
 
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """It keeps everything for ever."""
+
     def append(self, rows: pa.Table, txn: Txn, record: Mapping[str, Any]) -> None:
         append(rows, self._world, self._name, txn, record)
 
@@ -115,7 +118,7 @@ def merge(rows: Any, world: World, table: str, on: str, newer: str, txn: Txn, re
     world.write(table, txn, record, "MERGE", found, merged(found, on, newer))
 
 
-def _create(_spark: Any, world: World, table: str, columns: Mapping[str, str], **_: Any) -> None:
+def _create(_spark: Any, world: World, table: str, columns: Mapping[str, str], *_: Any, **__: Any) -> None:
     world.lake.create(table, columns)
 
 
@@ -127,14 +130,31 @@ def _read(_spark: Any, world: World, table: str, version: int | None = None) -> 
     return world.lake.read(table, version)
 
 
+def _collect(world: World, table: str, where: str, columns: Sequence[str], version: int | None = None) -> pa.Table:
+    return engine.arrow(world.lake.read(table, version).where(where), columns)
+
+
 def _read_small(world: World, ranges: Sequence[Range]) -> Rows:
     found = (record for r in ranges for record in world.kafka.read((r.topic, r.partition), r.start, r.end))
     return Rows(map(engine.bronze_row, found))
 
 
-def _advance(world: World, table: str, version: int, seq: int, _ranges: Any) -> None:
+def _read_range(_spark: Any, world: World, ranges: Sequence[Range]) -> Rows:
+    return _read_small(world, ranges)
+
+
+def _advance(
+    world: World,
+    table: str,
+    version: int,
+    seq: int,
+    ranges: Sequence[Range],
+    epochs: Mapping[int, int] | None = None,
+) -> None:
     if table not in world.heads or world.heads[table].seq <= seq:
-        world.heads[table] = Head(version, seq)
+        known = epochs or {}
+        of = {r.partition: known[r.partition] for r in ranges if r.partition in known}
+        world.heads[table] = Head(version, seq, {r.partition: r.end for r in ranges}, of)
 
 
 def _lease(world: World, tables: str | Sequence[str], _holder: str) -> Any:
@@ -143,6 +163,10 @@ def _lease(world: World, tables: str | Sequence[str], _holder: str) -> Any:
 
 def _nothing(*_: Any, **__: Any) -> None:
     return None
+
+
+def _never(*_: Any) -> None:
+    raise AssertionError("no table is truncated")
 
 
 def _classified(rows: Rows, small: bool) -> Any:
@@ -218,20 +242,23 @@ def installed() -> Iterator[pytest.MonkeyPatch]:
         put(lake, commits=_commits, read=_read, create=_create, append=append, replace=replace, merge=merge)
         put(lake, append_record=append_record, exists=lambda world, table: table in world.lake.tables)
         put(lake, checkpoint=lambda _world, name, _number: name)
-        put(small_commits, SmallCommits=Commits)
-        put(bronze, lease=_lease, failpoint=_failpoint, record_digest=_nothing, read_small=_read_small)
+        put(lake, is_small=lambda rows: rows <= current().small_rows, read_as_now=_read)
+        put(small_commits, SmallCommits=Commits, collect=_collect)
+        put(bronze, lease=_lease, failpoint=_failpoint, record_digest=_nothing)
+        put(bronze, read_small=_read_small, read_range=_read_range)
         put(bronze, head=lambda world, table: world.heads.get(table), advance=_advance)
-        put(bronze, topic_offsets=lambda world, topic: world.kafka.offsets(topic))
+        put(bronze, topic_offsets=lambda world, topic, epochs: world.kafka.offsets(topic, epochs))
         put(silver, lease=_lease, failpoint=_failpoint, record_digest=_nothing)
-        put(silver, parse=engine.parse, with_watermark=engine.with_watermark, classify=engine.classify)
+        put(silver, parse=engine.parse, silver_rows=engine.silver_rows, classify=engine.classify)
         put(silver, remembered=engine.remembered, oldest_of=engine.oldest_of)
-        put(silver, with_ids_of=lambda earlier, _parsed, _contract: earlier)
+        put(silver, with_ids_of=engine.with_ids_of, with_order=engine.with_order, check_order=engine.check_order)
+        put(silver, with_ended=engine.with_ended, newest_truncate=_never, write_deletes=_never)
         put(silver, classified=_classified)
         put(rollup, lease=_lease, ensure=_nothing, definition_version=_definition)
-        put(rollup, summary=engine.summary, result=engine.result)
+        put(rollup, summary=engine.summary, result=engine.result, new_events=engine.new_events)
         put(late, define=_nothing)
-        put(going_on, result=engine.result, machines=engine.machines, _events=engine.new_events)
-        put(going_on, SavedMachines=Machines, definition_version=_definition)
+        put(going_on, result=engine.result, machines=engine.machines, SavedMachines=Machines)
+        put(going_on, definition_version=_definition, failpoint=_failpoint)
         put(sink, settings=_Settings, lease=_Lease, Checkpoint=_checkpoint, SmallCommits=Commits)
         put(sink, definition_version=_definition, newest=engine.newest_of_each)
         put(lake, drop=_drop, tables=_tables, schema=lambda world, table: Commits(world, table).schema)

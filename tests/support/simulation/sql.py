@@ -28,7 +28,21 @@ def _greatest(*values: Any) -> Any:
     return max(value for value in values if value is not None)
 
 
-_FUNCTIONS = {"make_dt_interval": _interval, "greatest": _greatest, "__builtins__": {}}
+def _coalesce(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _array(*values: Any) -> list[Any]:
+    return [*values]
+
+
+_FUNCTIONS = {
+    "make_dt_interval": _interval,
+    "greatest": _greatest,
+    "coalesce": _coalesce,
+    "array": _array,
+    "__builtins__": {},
+}
 
 
 @lru_cache(maxsize=256)

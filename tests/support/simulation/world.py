@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # 2026-11-10 10:00 UTC, in milliseconds.
 START = 1_794_304_800_000
+# The probability that a write that outlived its process comes to its end just before the next one of its table.
+_MEETS = 0.5
 # Steps that a report of a failure shows.
 SHOWN = 40
 
@@ -78,9 +80,11 @@ class World:
         self.met: Counter[str] = Counter()
         self.steps = 0
         rate = self.random.choice((0.0, 0.01, 0.04))
-        self.faults = Faults(rate, rate / 2, self.random.choice((0.0, 0.03)))
+        self.faults = Faults(rate, rate, self.random.choice((0.0, 0.03)))
         self.max_offsets_per_run = self.random.choice((3, 10, 50, 500))
         self.max_offsets_per_trigger = self.random.choice((3, 10, 500))
+        # So many rows are worked on without Spark.
+        self.small_rows = self.random.choice((0, 5, 20_000))
         # The age of replays is asked of the real clock.
         self.retain_hours = 10**7
         # What may run while something else is between two writes.
@@ -118,6 +122,10 @@ class World:
             self.late_writes.append(write)
             self.say(f"  killed, and the write {txn.version} of {table} goes on")
             raise Killed(table)
+        before = [late for late in self.late_writes if late.table == table]
+        if before and self.happens(_MEETS):
+            self.late_writes.remove(before[0])
+            self.arrive(before[0])
         self.lake.commit(write)
         self.place(f"after the write of {table}")
 
