@@ -153,6 +153,17 @@ def test_records_that_debezium_sends_again_are_known_also_after_the_dedup_window
     assert source.orders() == {"1": "sale", "2": "sale", "3": "sale"}
 
 
+def test_a_run_of_nothing_but_old_changes_is_done(source, either_way):
+    source.contract = replace(source.contract, dedup_window=source.contract.dedup_window * 0)
+    source.insert("1", 10)
+    source.insert("1", 20, kind="newer")
+    source.refine()
+    source.insert("1", 10)
+    (entry,) = source.refine()
+    assert entry.counts["silver"] == 1
+    assert source.orders() == {"1": "newer"}
+
+
 def test_a_snapshot_and_a_transaction_that_was_open_when_it_began_are_no_restored_database(source):
     row = {"order_id": "1", "kind": "sale", "ordered_at": START.isoformat()}
     source.change("r", 100, None, after=row)
