@@ -27,14 +27,14 @@ class Source:
         self.spark, self.settings, self.contract, self._rows = spark, settings, contract, rows
         self.shop, self.generation = Shop(settings, contract), None
 
-    def change(self, op, lsn, commit, before=None, after=None, partition=0):
-        """A change with the LSN of its row, which follows the commit with an LSN."""
+    def change(self, op, lsn, commit, before=None, after=None, partition=0, again=0):
+        """A change with the LSN of its row, which follows the commit with an LSN. It is sent ``again`` seconds later."""
         sequence = json.dumps([None if op == "r" else str(commit), str(lsn)])
         source = {"connector": "postgresql", "lsn": lsn, "sequence": sequence, "ts_ms": lsn, "snapshot": "false"}
         value = {"before": before, "after": after, "op": op, "source": source}
         key = (after or before or {}).get("order_id") or ""
         headers = [("lockstep-generation", self.generation)] if self.generation else None
-        self.shop.raw(json.dumps(value).encode(), lsn / 1000, key, partition=partition, headers=headers)
+        self.shop.raw(json.dumps(value).encode(), lsn / 1000 + again, key, partition=partition, headers=headers)
 
     def insert(self, order_id, lsn, commit=None, kind="sale", **where):
         row = {"order_id": order_id, "kind": kind, "ordered_at": START.isoformat()}
@@ -146,11 +146,22 @@ def test_records_that_debezium_sends_again_are_known_also_after_the_dedup_window
     source.insert("2", 20)
     if runs == 2:
         source.refine()
-    source.insert("1", 10)
-    source.insert("2", 20, commit=15)
+    source.insert("1", 10, again=1)
+    source.insert("2", 20, commit=15, again=1)
     source.insert("3", 30)
     source.refine()
     assert source.orders() == {"1": "sale", "2": "sale", "3": "sale"}
+
+
+def test_a_run_of_nothing_but_old_changes_is_done(source, either_way):
+    source.contract = replace(source.contract, dedup_window=source.contract.dedup_window * 0)
+    source.insert("1", 10)
+    source.insert("1", 20, kind="newer")
+    source.refine()
+    source.insert("1", 10, again=1)
+    (entry,) = source.refine()
+    assert entry.counts["silver"] == 1
+    assert source.orders() == {"1": "newer"}
 
 
 def test_a_snapshot_and_a_transaction_that_was_open_when_it_began_are_no_restored_database(source):
@@ -162,8 +173,11 @@ def test_a_snapshot_and_a_transaction_that_was_open_when_it_began_are_no_restore
     assert sorted(source.orders()) == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize("runs", [1, 2])
-def test_lsns_that_go_back_stop_the_stream_and_a_new_generation_goes_on(source, runs, either_way):
+@pytest.mark.parametrize(
+    ("runs", "small"), [(1, 0), (2, 20_000)], ids=["in a run, with Spark", "between runs, without Spark"]
+)
+def test_lsns_that_go_back_stop_the_stream_and_a_new_generation_goes_on(source, runs, small, monkeypatch):
+    monkeypatch.setattr(writes, "SMALL_ROWS", small)
     source.insert("1", 1010)
     source.insert("2", 1020)
     if runs == 2:

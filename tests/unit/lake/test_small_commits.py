@@ -76,6 +76,14 @@ def test_a_merge_leaves_a_newer_row_alone(table, rows):
     assert rows() == [("/", 1, 7), ("/cart", 2, 8)]
 
 
+def test_a_merge_that_changes_nothing_is_on_record_too(settings, table, rows):
+    table.append(arrow(("/", 1, 7)), FIRST, {})
+    table.merge(arrow(("/", 2, 6)), SAME_PAGE, "s._revision > t._revision", Txn(FIRST.app, 1), {"seq": 2})
+    assert next(lake.commits(settings, TABLE)).record == {"seq": 2}
+    assert table.last_transaction(FIRST.app) == 1
+    assert rows() == [("/", 1, 7)]
+
+
 def test_two_rows_of_one_key_are_refused(table, rows):
     table.append(arrow(("/", 1, 1)), FIRST, {})
     with pytest.raises(DeltaError, match="multiple source rows"):
