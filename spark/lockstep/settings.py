@@ -113,7 +113,7 @@ class Settings(BaseSettings):
         "retain_hours",
     )
 
-    airflow_hours: int = Field(168, ge=24, description="how long Airflow's database keeps runs that have ended")
+    airflow_hours: int = Field(720, ge=168, description="how long Airflow's database keeps runs")
 
     webhook_url: str = Field("", description="where alerts are posted to")
     mail_server: str = Field("", description="the SMTP server that takes alerts, as host:port")

@@ -110,10 +110,10 @@ def test_airflow_has_no_import_errors_and_no_failed_run(demo):
 def test_runs_that_are_long_over_leave_airflows_database(demo):
     ended = "dag_id = 'refine' AND state = 'success'"
     with connected_to(demo.settings, "airflow") as database, database.cursor() as cursor:
-        cursor.execute(f"UPDATE dag_run SET start_date = start_date - interval '10 days' WHERE {ended} RETURNING id")
+        cursor.execute(f"UPDATE dag_run SET start_date = start_date - interval '40 days' WHERE {ended} RETURNING id")
         old = {run for (run,) in cursor.fetchall()}
         airflow_database.clean(demo.settings)
-        cursor.execute("SELECT id FROM dag_run WHERE start_date < now() - interval '7 days' AND dag_id = 'refine'")
+        cursor.execute("SELECT id FROM dag_run WHERE start_date < now() - interval '30 days' AND dag_id = 'refine'")
         left = {run for (run,) in cursor.fetchall()}
         cursor.execute("SELECT count(*) FROM information_schema.tables WHERE table_name LIKE '_airflow_deleted_%'")
         archives = cursor.fetchone()[0]

@@ -71,8 +71,11 @@ def test_the_price_of_a_step_does_not_know_history(days, report):
     last, full = seen[DAYS], seen[FULL_LOG]
     for name, cost in last.items():
         before = full[name] if name in OF_A_LOG else seen[2][name]
-        assert cost.files <= LIMIT * before.files + 20, f"{name}: {cost} on day {DAYS}, {before} before"
-        assert cost.seconds <= LIMIT * before.seconds + 0.2, f"{name}: {cost} on day {DAYS}, {before} before"
+        said = f"{name}: {cost} on day {DAYS}, {before} before"
+        # A log may have some commits more, until its next checkpoint.
+        assert cost.files <= LIMIT * before.files + (20 if name in OF_A_LOG else 0), said
+        assert cost.looked <= full[name].looked * 2, said
+        assert cost.seconds <= LIMIT * before.seconds + 0.2, said
     on_disk, live, inodes = sizes[DAYS]
     assert on_disk <= 3 * live
     assert inodes <= 2 * sizes[FULL_LOG][2]
@@ -83,10 +86,7 @@ def _report(report, seen, sizes):
     report(f"\n| a year, {COMMITS} commits of each table a day | " + " | ".join(f"day {day}" for day in days) + " |")
     report("|---|" + "---|" * len(days))
     for name in seen[days[-1]]:
-        cells = (
-            f"{cost.seconds * 1000:,.0f} ms, {cost.files:,} commits, {cost.listed:,} listed"
-            for cost in (seen[day][name] for day in days)
-        )
+        cells = (f"{cost.seconds * 1000:,.0f} ms, {cost.files:,} files" for cost in (seen[day][name] for day in days))
         report(f"| {name} | " + " | ".join(cells) + " |")
     for n, name in enumerate(("bytes on disk, with seven days of old files", "live bytes", "files and directories")):
         report(f"| {name} | " + " | ".join(f"{sizes[day][n]:,}" for day in days) + " |")

@@ -96,12 +96,14 @@ class Cost:
     """What one step has cost.
 
     Args:
-        files: commits of logs that were opened, or looked for.
-        listed: files of logs that were listed.
+        files: files of logs that were read.
+        looked: commits that were looked for: the newest one is found from the log's last checkpoint on, in steps that double.
+        listed: commits of logs that were listed.
     """
 
     seconds: float = 0.0
     files: int = 0
+    looked: int = 0
     listed: int = 0
 
 
@@ -253,7 +255,7 @@ def costs(days: Days) -> dict[str, Cost]:
 
 @contextmanager
 def measured(cost: Cost) -> Iterator[None]:
-    """Add what the block costs: seconds, and the commits of logs that it opens or looks for."""
+    """Add what the block costs."""
     originals = {name: getattr(_Log, name) for name in ("read", "_has", "versions")}
     files = integrity._Files
 
@@ -262,6 +264,8 @@ def measured(cost: Cost) -> Iterator[None]:
             found = originals[name](log, *arguments)
             if name == "versions":
                 cost.listed += len(found)
+            elif name == "_has":
+                cost.looked += 1
             else:
                 cost.files += 1
             return found
