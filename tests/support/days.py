@@ -28,6 +28,7 @@ from lockstep.lake.log import _Log
 from lockstep.ledger import RETENTION, archive, integrity
 from lockstep.ledger.event_time import newest_at
 from lockstep.ledger.heads import advance
+from lockstep.ledger.log_files import LogFiles
 from lockstep.ledger.ranges import Range
 from lockstep.maintain import maintain
 from lockstep.quality import slices
@@ -257,7 +258,7 @@ def costs(days: Days) -> dict[str, Cost]:
 def measured(cost: Cost) -> Iterator[None]:
     """Add what the block costs."""
     originals = {name: getattr(_Log, name) for name in ("read", "_has", "versions")}
-    files = integrity._Files
+    files = LogFiles
 
     def counting(name: str) -> Any:
         def call(log: Any, *arguments: Any) -> Any:

@@ -35,18 +35,24 @@ def create(
 ) -> None:
     """Create the table if it is missing; else have it follow its columns, whose number and whose types may only grow.
 
-    It gets the columns that it lacks: rows that are there have null in them. A column whose type has become wider is rewritten:
-    rows keep their values. The caller holds the table's lease.
+    It gets the properties and the columns that it lacks: rows that are there have null in them. A column whose type has become
+    wider is rewritten: rows keep their values. The caller holds the table's lease.
 
     Raises:
         ColumnsRefused: the table has columns that are not among these, or of types that cannot become these.
     """
+    from lockstep.lake.small_commits import SmallCommits
+
     layout = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
-    pairs = ", ".join(f"'{key}' = '{value}'" for key, value in (properties or {}).items())
+    # A table that is there may be a copy, or of an older release, and Spark refuses to create it with other properties.
+    follow = exists(settings, table) and properties
+    pairs = ", ".join(f"'{key}' = '{value}'" for key, value in ({} if follow else properties or {}).items())
     spark.sql(
         f"CREATE TABLE IF NOT EXISTS {table} ({ddl(columns)}) USING delta {layout} LOCATION '{path(settings, table)}'"
         + (f" TBLPROPERTIES ({pairs})" if pairs else "")
     )
+    if follow:
+        SmallCommits(settings, table).set_properties(properties or {})
     there, wanted = _types(read(spark, settings, table)), _types(spark.createDataFrame([], ddl(columns)))
     if problems := _differences(there, wanted):
         raise ColumnsRefused(table, problems)
