@@ -9,6 +9,8 @@ from typing import Any
 OWNER = "lockstep"
 # Most failures are a service that restarts, which takes seconds. Airflow's default is five minutes.
 RETRY_DELAY = timedelta(seconds=5)
+# A long run may meet several restarts: where something was killed every four minutes, three were not enough for housekeeping.
+RETRIES = 5
 # Each retry waits twice as long as the one before it, up to this.
 MAX_RETRY_DELAY = timedelta(minutes=5)
 
@@ -32,7 +34,7 @@ def defaults(pool: str) -> dict[str, Any]:
     """Default arguments of a DAG's tasks. Tasks of the live pool have the higher priority."""
     return {
         "owner": OWNER,
-        "retries": 3,
+        "retries": RETRIES,
         "retry_delay": RETRY_DELAY,
         "retry_exponential_backoff": 2.0,
         "max_retry_delay": MAX_RETRY_DELAY,

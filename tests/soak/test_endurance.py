@@ -74,6 +74,7 @@ def test_everything_stays_on_for_hours_although_each_part_is_killed(demo, report
         f"end {settling:.0f} | {sum(s.bronze for s in status.streams)} in bronze, {RATE} a second | {status.ok} |"
     )
     report(f"\nMemory (PSS, MB), by tenths: {_tenths(memory)}; disk that is not data (MB): {_tenths(disk)}\n")
+    report(f"Problems: {status.problems}; rows that the engine dropped: {dropped}\n")
     assert status.problems == []
     assert all(stream.adds_up for stream in status.streams)
     assert {view.name: view.sample for view in status.views if view.unexplained} == {}
@@ -103,7 +104,7 @@ def _look(stack, stopping, used):
         for process in supervisor.children(recursive=True):
             try:
                 memory += process.memory_full_info().pss
-            except psutil.NoSuchProcess:  # it has just ended
+            except (psutil.NoSuchProcess, psutil.AccessDenied):  # it has just ended, or is about to
                 continue
         disk = sum(_size(path) for path in (root / "_checkpoints", root / "_machines", home / "tmp", home / "run"))
         used.append((memory >> 20, disk >> 20))
