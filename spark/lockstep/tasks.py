@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep import lake
 from lockstep import settings as configuration
 from lockstep.batch import rollup
-from lockstep.batch.prepare import prepare
+from lockstep.batch.prepare import prepare as prepare_roll_ups
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.control.intervals import backfilling, of_gold
@@ -31,6 +31,7 @@ from lockstep.quality.gate import run_gates
 from lockstep.quality.suites import gated
 from lockstep.reconcile import run as reconciliation
 from lockstep.refine import silver
+from lockstep.refine.prepare import prepare as prepare_slices
 from lockstep.replay import run as replays
 from lockstep.replay.parse import parse
 from lockstep.replay.report import diff_as_markdown
@@ -39,6 +40,7 @@ from lockstep.serving import merged
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lockstep.contracts import Contract
     from lockstep.definition import View
     from lockstep.ledger.entries import Entry
     from lockstep.reconcile.report import Report
@@ -61,14 +63,20 @@ def unrefined() -> list[str]:
 
 def refine(run_id: str) -> dict[str, int]:
     """Bring silver up to bronze; new rows by stream."""
-    return _rows(for_each("refine", silver.refine, [CONTRACTS[name] for name in unrefined()], run_id))
+    settings, contracts = configuration.load(), [CONTRACTS[name] for name in unrefined()]
+    slices = prepare_slices(settings, contracts, partial(connect, settings, "refine"))
+
+    def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> "Entry | None":
+        return silver.refine(spark, settings, contract, run_id, slices.get(contract.name))
+
+    return _rows(for_each("refine", refine, contracts, run_id))
 
 
 def roll_up(run_id: str) -> dict[str, int]:
     """Bring the views' gold up to silver; new rows by view. A view waits while a gate of its silver tables is shut."""
     settings = configuration.load()
     views = readiness.ready(settings, chosen(settings.views))
-    prepared = prepare(settings, views, partial(connect, settings, "roll_up"))
+    prepared = prepare_roll_ups(settings, views, partial(connect, settings, "roll_up"))
 
     def roll_up(spark: "SparkSession", settings: "Settings", view: "View", run_id: str) -> "Entry | None":
         return rollup.roll_up(spark, settings, view, run_id, prepared.get(view.name))

@@ -1,4 +1,4 @@
-"""The classified rows of one run of refine, in Spark or collected: a small slice costs one Spark job, and not one for each table.
+"""The classified rows of one run of refine: in Spark, or those of a small slice in Arrow.
 
 Rows have the columns of :func:`lockstep.refine.parse.parse`, ``_unknown`` (see :mod:`lockstep.refine.unknown`), and
 ``_outcome``: silver, duplicates, quarantined or markers.
@@ -20,9 +20,10 @@ from lockstep import ledger
 from lockstep.definition.columns import POSITION, generation
 from lockstep.lake import small_commits
 from lockstep.ledger.ranges import to_where
+from lockstep.session import give
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.ledger.ranges import Range
 
@@ -63,13 +64,13 @@ class Classified(Protocol):
     def newest_commits(self) -> dict[int, Commit]:
         """Per partition, the newest commit of the changes that were streamed (see :mod:`lockstep.refine.source_order`)."""
 
+    def in_spark(self, spark: "SparkSession", /) -> "DataFrame":
+        """All rows, for what happens rarely."""
+
 
 @contextmanager
-def classified(rows: "DataFrame", small: bool) -> "Iterator[Classified]":
-    """The classified rows: collected if they are few, else kept in Spark's memory until the block ends."""
-    if small:
-        yield Collected(rows.toArrow())
-        return
+def kept_in_spark(rows: "DataFrame") -> "Iterator[InSpark]":
+    """The classified rows, kept in Spark's memory until the block ends."""
     rows = rows.persist()
     try:
         yield InSpark(rows)
@@ -114,9 +115,12 @@ class InSpark:
         newest = self._rows.where("_streamed").groupBy("_partition").agg(F.max(F.struct(*COMMIT)).alias("newest"))
         return {row["_partition"]: tuple(row["newest"]) for row in newest.collect()}
 
+    def in_spark(self, _: "SparkSession", /) -> "DataFrame":
+        return self._rows
+
 
 class Collected:
-    """Rows that were collected."""
+    """Rows of a small slice, in Arrow."""
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
@@ -158,6 +162,9 @@ class Collected:
             at = (row["_generation"], row["_commit_lsn"])
             found[row["_partition"]] = max(at, found.get(row["_partition"], at))
         return found
+
+    def in_spark(self, spark: "SparkSession", /) -> "DataFrame":
+        return give(spark, self._rows)
 
 
 def counted(rows: "DataFrame") -> dict[str, int]:

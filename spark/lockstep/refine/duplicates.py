@@ -51,17 +51,12 @@ def remembered(log: "DataFrame", oldest: datetime | None, contract: "Contract") 
     return rows.withColumn("_generation", generation()) if contract.kind == "changes" else rows
 
 
-def with_ids_of(earlier: "DataFrame", parsed: "DataFrame", contract: "Contract") -> "DataFrame":
-    """The earlier rows that have the id of one of a few new rows. They need no sorting; a day of a log would."""
-    identity = [*_identity(contract)]
-    return earlier.join(F.broadcast(parsed.where(GOOD).select(*identity).distinct()), identity, "left_semi")
-
-
 def _dedup_window(contract: "Contract") -> "Column":
     return F.make_dt_interval(secs=F.lit(contract.dedup_window.total_seconds()))
 
 
-def _identity(contract: "Contract") -> tuple[str, ...]:
+def identity(contract: "Contract") -> tuple[str, ...]:
+    """The columns by which a row is known again: an event's id, or the key of a change and its position in the source's log."""
     return (*contract.unique_id, *POSITION) if contract.kind == "changes" else contract.unique_id
 
 
@@ -81,13 +76,13 @@ def classify(
     Args:
         span: how long after the first of the rows the last one arrived, at most; None: not known.
     """
-    identity = [*_identity(contract)]
+    names = [*identity(contract)]
     rows = parsed.withColumn("_good", F.expr(GOOD))
     if earlier is None:
         rows = rows.withColumn("_known_at", F.lit(None).cast("timestamp"))
     else:
-        known = earlier.groupBy(*identity).agg(F.max("_arrival").alias("_known_at"))
-        rows = rows.join(known, identity, "left")
+        known = earlier.groupBy(*names).agg(F.max("_arrival").alias("_known_at"))
+        rows = rows.join(known, names, "left")
     once = span is not None and span <= contract.dedup_window
     kept = _keep_once if once else _keep
     outcome = (
@@ -96,25 +91,25 @@ def classify(
         .when(F.col("_kept"), "silver")
         .otherwise("duplicates")
     )
-    classified = kept(rows, identity, order, _dedup_window(contract)).withColumn("_outcome", outcome)
+    classified = kept(rows, names, order, _dedup_window(contract)).withColumn("_outcome", outcome)
     return classified.drop("_good", "_known_at", "_kept")
 
 
-def _keep_once(rows: "DataFrame", identity: list[str], order: tuple[str, ...], dedup_window: "Column") -> "DataFrame":
+def _keep_once(rows: "DataFrame", names: list[str], order: tuple[str, ...], dedup_window: "Column") -> "DataFrame":
     """Mark in ``_kept`` the rows to keep, where no identity can be kept twice: it costs no second look at the rows."""
     is_free = F.col("_known_at").isNull() | (F.col("_arrival") - F.col("_known_at") > dedup_window)
-    first_free = Window.partitionBy("_good", *identity).orderBy(F.desc("_is_free"), *order)
+    first_free = Window.partitionBy("_good", *names).orderBy(F.desc("_is_free"), *order)
     marked = rows.withColumn("_is_free", is_free)
     return marked.withColumn("_kept", F.col("_is_free") & (F.row_number().over(first_free) == 1)).drop("_is_free")
 
 
-def _keep(rows: "DataFrame", identity: list[str], order: tuple[str, ...], dedup_window: "Column") -> "DataFrame":
+def _keep(rows: "DataFrame", names: list[str], order: tuple[str, ...], dedup_window: "Column") -> "DataFrame":
     """Mark in ``_kept`` the rows to keep: go through the rows of each identity, in order, with the last one that was kept."""
     place = F.struct(*order)
     copies = F.array_sort(F.collect_list(F.struct(place.alias("place"), F.col("_arrival").alias("at")))).alias(
         "_copies"
     )
-    copied = rows.where("_good").groupBy(*identity).agg(copies, F.first("_known_at").alias("_known_at"))
+    copied = rows.where("_good").groupBy(*names).agg(copies, F.first("_known_at").alias("_known_at"))
     nothing = F.slice(F.transform("_copies", lambda copy: copy["place"]), 1, 0)
 
     def go_on(so_far: "Column", copy: "Column") -> "Column":
@@ -124,5 +119,5 @@ def _keep(rows: "DataFrame", identity: list[str], order: tuple[str, ...], dedup_
 
     start = F.struct(F.col("_known_at").alias("at"), nothing.alias("places"))
     places = F.aggregate("_copies", start, go_on, lambda end: end["places"]).alias("_places")
-    marked = rows.join(copied.select(*identity, places), identity, "left")
+    marked = rows.join(copied.select(*names, places), names, "left")
     return marked.withColumn("_kept", F.array_contains("_places", place)).drop("_places")

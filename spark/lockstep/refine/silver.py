@@ -19,10 +19,10 @@ from lockstep.definition.tables import Tables
 from lockstep.failpoints import failpoint
 from lockstep.ledger.integrity import record_digest
 from lockstep.ledger.ranges import Range, ends, size, to_where
-from lockstep.refine.classified import Classified, Rows, classified
-from lockstep.refine.duplicates import arrivals, classify, oldest_of, remembered, with_ids_of
-from lockstep.refine.parse import parse
+from lockstep.refine.classified import Classified, Rows, kept_in_spark
+from lockstep.refine.duplicates import arrivals, classify, oldest_of, remembered
 from lockstep.refine.rows import silver_rows
+from lockstep.refine.small_slice import Parsed, parsed_alone, small_slice
 from lockstep.refine.source_order import check_order, with_order
 from lockstep.refine.truncates import newest_truncate, with_ended, write_deletes
 from lockstep.version import code_version
@@ -58,8 +58,21 @@ def behind(settings: "Settings", contract: "Contract") -> bool:
     return has_new_code and not lake.has_columns(settings, tables.log, log_columns(contract))
 
 
-def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
+def next_ranges(settings: "Settings", contract: "Contract") -> list[Range]:
+    """What the next run takes: what bronze has and silver does not, at most ``max_offsets_per_run`` offsets."""
+    tables = Tables.of(contract)
+    previous, source = ledger.latest(settings, tables.log), ledger.latest(settings, tables.bronze)
+    pinned = _pinned(settings, tables, previous.seq + 1 if previous else 1)
+    return pinned or ledger.pending(settings, source, previous, settings.max_offsets_per_run)
+
+
+def refine(
+    spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str, prepared: Parsed | None = None
+) -> ledger.Entry | None:
     """Refine what bronze has and silver does not, at most ``max_offsets_per_run`` offsets.
+
+    Args:
+        prepared: a small slice that was parsed with those of other streams. It is used if it is what this run takes.
 
     Returns:
         The new entry of the stream's silver ledger, whose counts add up to the rows read
@@ -70,16 +83,20 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
     """
     tables = Tables.of(contract)
     with lease(settings, tables.log, run_id) as control:
-        previous = ledger.latest(settings, tables.log)
-        source = ledger.latest(settings, tables.bronze)
-        ranges = _pinned(settings, tables, previous.seq + 1 if previous else 1) or ledger.pending(
-            settings, source, previous, settings.max_offsets_per_run
-        )
+        previous, ranges = ledger.latest(settings, tables.log), next_ranges(settings, contract)
         if previous is None or previous.code_version != code_version():
             follow_columns(spark, settings, contract, tables)
         if size(ranges) == 0:
             return None
-        written = _write(spark, settings, contract, tables, previous, ranges, run_id)
+        if lake.is_small(size(ranges)):
+            parsed = (
+                prepared if prepared and prepared.ranges == ranges else parsed_alone(spark, settings, contract, ranges)
+            )
+            found = small_slice(settings, contract, previous, parsed)
+            written = _write(spark, settings, contract, tables, previous, ranges, found, run_id)
+        else:
+            with kept_in_spark(_classified(spark, settings, contract, previous, ranges)) as kept:
+                written = _write(spark, settings, contract, tables, previous, ranges, kept, run_id)
         record_digest(control, settings, tables.log, written.version)
         return written
 
@@ -105,6 +122,26 @@ def follow_columns(spark: "SparkSession", settings: "Settings", contract: "Contr
         lake.create(spark, settings, table, log_columns(contract), properties=ledger.RETENTION)
 
 
+def _classified(
+    spark: "SparkSession",
+    settings: "Settings",
+    contract: "Contract",
+    previous: ledger.Entry | None,
+    ranges: list[Range],
+) -> "DataFrame":
+    tables = Tables.of(contract)
+    raw = lake.read(spark, settings, tables.bronze).where(to_where(ranges))
+    arrived, earlier = arrivals(settings, tables.bronze, ranges), None
+    if previous:
+        oldest = arrived[0] if arrived else oldest_of(raw)
+        earlier = remembered(lake.read(spark, settings, tables.log), oldest, contract)
+    rows = silver_rows(raw, contract, previous.newest if previous else {})
+    if tables.current:
+        rows = with_order(rows, previous.commits if previous else {})
+        rows = with_ended(rows, previous.truncated if previous else None)
+    return classify(rows, earlier, contract, span=arrived[1] - arrived[0] if arrived else None)
+
+
 def _write(
     spark: "SparkSession",
     settings: "Settings",
@@ -112,54 +149,42 @@ def _write(
     tables: Tables,
     previous: ledger.Entry | None,
     ranges: list[Range],
+    found: Classified,
     run_id: str,
 ) -> ledger.Entry:
-    raw, columns = lake.read(spark, settings, tables.bronze).where(to_where(ranges)), [*log_columns(contract)]
-    arrived, earlier = arrivals(settings, tables.bronze, ranges), None
-    if previous:
-        oldest = arrived[0] if arrived else oldest_of(raw)
-        earlier = remembered(lake.read(spark, settings, tables.log), oldest, contract)
-    if earlier is not None and lake.is_small(size(ranges)):
-        earlier = with_ids_of(earlier, parse(raw, contract), contract)
-    before = previous.newest if previous else {}
-    rows = silver_rows(raw, contract, before)
+    columns = [*log_columns(contract)]
+    if tables.current and found.any("_fallen"):
+        check_order(spark, settings, contract, tables, found.in_spark(spark))
+    counts, before = found.counts(), previous.newest if previous else {}
+    newest = {p: max(at, before.get(p, at)) for p, at in found.newest_timestamps().items()}
+    unknown = found.unknown()
+    _warn_of_new(contract, unknown, previous)
+    more: dict[str, Any] = {"newest": {**before, **newest}, **({"unknown": unknown} if unknown else {})}
     if tables.current:
-        rows = with_order(rows, previous.commits if previous else {})
-        rows = with_ended(rows, previous.truncated if previous else None)
-    rows = classify(rows, earlier, contract, span=arrived[1] - arrived[0] if arrived else None)
-    with classified(rows, small=lake.is_small(size(ranges))) as found:
-        if tables.current and found.any("_fallen"):
-            check_order(spark, settings, contract, tables, rows)
-        counts = found.counts()
-        newest = {p: max(at, before.get(p, at)) for p, at in found.newest_timestamps().items()}
-        unknown = found.unknown()
-        _warn_of_new(contract, unknown, previous)
-        more: dict[str, Any] = {"newest": {**before, **newest}, **({"unknown": unknown} if unknown else {})}
-        if tables.current:
-            more |= _source(found, rows, previous)
-        record = ledger.record("refine", previous, run_id, ranges, counts=counts, **more)
-        if counts["quarantined"]:
-            lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=QUARANTINE_PROPERTIES)
-            _quarantine(found, settings, tables.quarantine, ranges, record)
-            failpoint("quarantine-committed")
-        if tables.current and counts["silver"]:
-            _apply(found.newest(contract.unique_id, columns), settings, contract, tables.current, record)
-            failpoint("changes-applied")
-        if tables.current and (found.any("_truncates") or found.any("_ended")):
-            write_deletes(spark, settings, contract, tables.current, more["truncated"])
-            failpoint("deletes-written")
-        lake.append(found.silver(columns), settings, tables.log, ledger.txn(tables.log, record), record)
-        failpoint("silver-committed")
-        return ledger.committed(settings, tables.log, record)
+        more |= _source(spark, found, previous)
+    record = ledger.record("refine", previous, run_id, ranges, counts=counts, **more)
+    if counts["quarantined"]:
+        lake.create(spark, settings, tables.quarantine, QUARANTINE, properties=QUARANTINE_PROPERTIES)
+        _quarantine(found, settings, tables.quarantine, ranges, record)
+        failpoint("quarantine-committed")
+    if tables.current and counts["silver"]:
+        _apply(found.newest(contract.unique_id, columns), settings, contract, tables.current, record)
+        failpoint("changes-applied")
+    if tables.current and (found.any("_truncates") or found.any("_ended")):
+        write_deletes(spark, settings, contract, tables.current, more["truncated"])
+        failpoint("deletes-written")
+    lake.append(found.silver(columns), settings, tables.log, ledger.txn(tables.log, record), record)
+    failpoint("silver-committed")
+    return ledger.committed(settings, tables.log, record)
 
 
-def _source(found: Classified, rows: "DataFrame", previous: ledger.Entry | None) -> dict[str, Any]:
+def _source(spark: "SparkSession", found: Classified, previous: ledger.Entry | None) -> dict[str, Any]:
     """How far the source's log has come, of a stream of changes: see :class:`lockstep.ledger.Entry`."""
     commits, truncated = (dict(previous.commits), previous.truncated) if previous else ({}, None)
     commits |= {p: max(at, commits.get(p, at)) for p, at in found.newest_commits().items()}
     return {
         "commits": commits,
-        "truncated": newest_truncate(rows, truncated) if found.any("_truncates") else truncated,
+        "truncated": newest_truncate(found.in_spark(spark), truncated) if found.any("_truncates") else truncated,
     }
 
 

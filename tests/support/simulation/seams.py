@@ -16,16 +16,20 @@ from tests.support.simulation.world import World
 
 from lockstep import contracts, lake
 from lockstep.batch import going_on, late, rollup
+from lockstep.contracts import Contract
 from lockstep.control import intervals, records
 from lockstep.definition import registry
+from lockstep.definition.tables import bronze_of
 from lockstep.definition.view import Definition
 from lockstep.ingest import bronze
 from lockstep.lake import Commit, Txn, small_commits
 from lockstep.ledger import ops_table
+from lockstep.ledger.entries import Entry
 from lockstep.ledger.heads import Head
-from lockstep.ledger.ranges import Range
+from lockstep.ledger.ranges import Range, to_where
 from lockstep.live import frontier, sink
 from lockstep.refine import silver
+from lockstep.refine.small_slice import Parsed
 from lockstep.replay import checks, promote, shadow, shadow_streams, undo, writer
 from lockstep.replay import run as replays
 
@@ -169,8 +173,19 @@ def _never(*_: Any) -> None:
     raise AssertionError("no table is truncated")
 
 
-def _classified(rows: Rows, small: bool) -> Any:
+def _kept_in_spark(rows: Rows) -> Any:
     return nullcontext(engine.FoundRows(rows))
+
+
+def _parsed_alone(_spark: Any, world: World, contract: Contract, ranges: list[Range]) -> Parsed:
+    return Parsed(ranges, _read(_spark, world, bronze_of(contract)).where(to_where(ranges)))
+
+
+def _small_slice(world: World, contract: Contract, previous: Entry | None, parsed: Parsed) -> engine.FoundRows:
+    rows = engine.silver_rows(parsed.rows, contract, previous.newest if previous else {})
+    if contract.kind == "changes":
+        rows = engine.with_ended(engine.with_order(rows, previous.commits if previous else {}), None)
+    return engine.FoundRows(engine.classify(rows, world.rows(previous.table) if previous else None, contract))
 
 
 def _definition(_view: Any) -> str:
@@ -249,11 +264,11 @@ def installed() -> Iterator[pytest.MonkeyPatch]:
         put(bronze, head=lambda world, table: world.heads.get(table), advance=_advance)
         put(bronze, topic_offsets=lambda world, topic, epochs: world.kafka.offsets(topic, epochs))
         put(silver, lease=_lease, failpoint=_failpoint, record_digest=_nothing)
-        put(silver, parse=engine.parse, silver_rows=engine.silver_rows, classify=engine.classify)
+        put(silver, silver_rows=engine.silver_rows, classify=engine.classify)
         put(silver, remembered=engine.remembered, oldest_of=engine.oldest_of)
-        put(silver, with_ids_of=engine.with_ids_of, with_order=engine.with_order, check_order=engine.check_order)
+        put(silver, with_order=engine.with_order, check_order=engine.check_order)
         put(silver, with_ended=engine.with_ended, newest_truncate=_never, write_deletes=_never)
-        put(silver, classified=_classified)
+        put(silver, kept_in_spark=_kept_in_spark, parsed_alone=_parsed_alone, small_slice=_small_slice)
         put(rollup, lease=_lease, ensure=_nothing, definition_version=_definition)
         put(rollup, summary=engine.summary, result=engine.result, new_events=engine.new_events)
         put(late, define=_nothing)

@@ -1,0 +1,191 @@
+"""A small slice: of so few rows Spark only parses the text. Which of them silver takes is found in Arrow and Python.
+
+A job of Spark costs about the same for a hundred rows as for ten thousand, so the small slices of a run share one
+(:func:`parse_together`). The rules are those of :mod:`lockstep.refine.watermarks`, :mod:`lockstep.refine.source_order`,
+:mod:`lockstep.refine.truncates` and :mod:`lockstep.refine.duplicates`, which do the same in Spark for large slices.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from lockstep.definition.columns import FIRST_GENERATION, POSITION
+from lockstep.definition.tables import bronze_of
+from lockstep.definition.view import literal
+from lockstep.lake import small_commits
+from lockstep.ledger.ranges import to_where
+from lockstep.refine.classified import COMMIT, Collected, Commit
+from lockstep.refine.duplicates import identity
+from lockstep.refine.parse import parse
+from lockstep.refine.unknown import with_unknown
+from lockstep.session import collect, give
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockstep.contracts import Contract
+    from lockstep.ledger.entries import Entry
+    from lockstep.ledger.ranges import Range
+    from lockstep.refine.truncates import Truncate
+    from lockstep.settings import Settings
+
+_RAW = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+_MICROSECOND = timedelta(microseconds=1)
+Identity = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A small slice.
+
+    Args:
+        rows: all records of the ranges in their order, with the columns of ``parse`` and ``_unknown``.
+    """
+
+    ranges: "list[Range]"
+    rows: pa.Table
+
+
+def parse_together(
+    spark: "SparkSession", settings: "Settings", slices: "Sequence[tuple[Contract, list[Range]]]"
+) -> list[Parsed]:
+    """Parse small slices of several streams in one job. Bronze is read without Spark."""
+    raw = [small_commits.collect(settings, bronze_of(contract), to_where(ranges), _RAW) for contract, ranges in slices]
+    numbers = (pa.array([number] * rows.num_rows, pa.int32()) for number, rows in enumerate(raw))
+    numbered = [rows.append_column("_slice", number) for rows, number in zip(raw, numbers, strict=True)]
+    together = give(spark, pa.concat_tables(numbered))
+    parsed = (_packed(together, number, contract) for number, (contract, _) in enumerate(slices))
+    found = collect(reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), parsed))
+    return [Parsed(ranges, _unpacked(found, number)) for number, (_, ranges) in enumerate(slices)]
+
+
+def _packed(together: "DataFrame", number: int, contract: "Contract") -> "DataFrame":
+    rows = with_unknown(parse(together.where(F.col("_slice") == number), contract), contract)
+    return rows.select(F.lit(number).alias("_slice"), F.struct("*").alias(str(number)))
+
+
+def _unpacked(found: pa.Table, number: int) -> pa.Table:
+    own = found.select(["_slice", str(number)]).filter(pc.field("_slice") == number)
+    rows = own[str(number)].combine_chunks()
+    return pa.Table.from_struct_array(rows).sort_by([("_partition", "ascending"), ("_offset", "ascending")])
+
+
+def parsed_alone(spark: "SparkSession", settings: "Settings", contract: "Contract", ranges: "list[Range]") -> Parsed:
+    """Parse a small slice of one stream."""
+    return parse_together(spark, settings, [(contract, ranges)])[0]
+
+
+def small_slice(settings: "Settings", contract: "Contract", previous: "Entry | None", parsed: Parsed) -> Collected:
+    """The rows of a small slice, classified by what silver has: its newest entry, and its log up to there."""
+    kept = kept_before(settings, previous, parsed.rows, contract) if previous else {}
+    return Collected(classify(parsed.rows, contract, previous, kept))
+
+
+def classify(
+    parsed: pa.Table, contract: "Contract", previous: "Entry | None", kept: Mapping[Identity, int]
+) -> pa.Table:
+    """Add what silver needs to know of each row: ``_outcome``, and what its kind of stream has besides. Pure.
+
+    Args:
+        parsed: all records of some ranges, as :func:`parse_together` gives them.
+        previous: silver's entry before these ranges.
+        kept: by identity, when the row that was kept last arrived (microseconds since 1970, UTC).
+    """
+    if contract.kind == "events":
+        parsed = parsed.append_column("_watermark", _watermarks(parsed, contract, previous.newest if previous else {}))
+    else:
+        commits, truncated = (previous.commits, previous.truncated) if previous else ({}, None)
+        for name, column in {**_order(parsed, commits), "_ended": _ended(parsed, truncated)}.items():
+            parsed = parsed.append_column(name, column)
+    return parsed.append_column("_outcome", pa.array(_outcomes(parsed, contract, dict(kept)), pa.string()))
+
+
+def kept_before(settings: "Settings", previous: "Entry", parsed: pa.Table, contract: "Contract") -> dict[Identity, int]:
+    """By identity, when the row of silver's log that was kept last arrived, of which one of the parsed rows may be a copy."""
+    if not parsed.num_rows:
+        return {}
+    since = pc.min(parsed["_arrival"]).as_py() - contract.dedup_window
+    names = identity(contract)
+    earlier = small_commits.collect(settings, previous.table, f"_arrival >= {literal(since)}", (*names, "_arrival"))
+    # In Arrow first: a day of a log is many rows, and few of them have one of these ids.
+    like_new = earlier.filter(pc.is_in(earlier[names[0]], parsed[names[0]].combine_chunks()))
+    found: dict[Identity, int] = {}
+    for name, at in zip(_identities(like_new, contract), _micros(like_new), strict=True):
+        found[name] = max(at, found.get(name, at))
+    return found
+
+
+def _watermarks(parsed: pa.Table, contract: "Contract", before: Mapping[int, int]) -> pa.Array:
+    bound = contract.max_out_of_orderness // _MICROSECOND
+    newest = {partition: milliseconds * 1000 for partition, milliseconds in before.items()}
+    found = []
+    for partition, at in zip(parsed["_partition"].to_pylist(), _micros(parsed), strict=True):
+        newest[partition] = max(at, newest.get(partition, at))
+        found.append(newest[partition] - bound)
+    return pa.array(found, pa.int64()).cast(parsed.schema.field("_arrival").type)
+
+
+def _order(parsed: pa.Table, before: Mapping[int, Commit]) -> dict[str, pa.Array]:
+    newest, streamed, fallen, earlier = dict(before), list[bool](), list[bool](), list[int | None]()
+    for row in parsed.select(["_marker", "_reason", "_by_us", "_op", "_partition", *COMMIT]).to_pylist():
+        is_good = not row["_marker"] and row["_reason"] is None and not row["_by_us"]
+        commit, last = (row[COMMIT[0]], row[COMMIT[1]]), newest.get(row["_partition"])
+        streamed.append(is_good and row["_op"] != "r")
+        fallen.append(is_good and last is not None and commit < last)
+        earlier.append(last and last[1])
+        if streamed[-1]:
+            newest[row["_partition"]] = max(commit, last or commit)
+    return {
+        "_streamed": pa.array(streamed, pa.bool_()),
+        "_fallen": pa.array(fallen, pa.bool_()),
+        "_earlier_commit": pa.array(earlier, pa.int64()),
+    }
+
+
+def _ended(parsed: pa.Table, truncate: "Truncate | None") -> pa.Array:
+    if truncate is None:
+        return pa.array([False] * parsed.num_rows, pa.bool_())
+    rows = parsed.select(["_marker", "_reason", "_deleted", *POSITION]).to_pylist()
+    return pa.array([_is_ended(row, truncate) for row in rows], pa.bool_())
+
+
+def _is_ended(row: Mapping[str, Any], truncate: "Truncate") -> bool:
+    is_good = not row["_marker"] and row["_reason"] is None
+    return is_good and not row["_deleted"] and tuple(row[name] for name in POSITION) < truncate[:3]
+
+
+def _outcomes(parsed: pa.Table, contract: "Contract", kept: dict[Identity, int]) -> Iterator[str]:
+    window = contract.dedup_window // _MICROSECOND
+    columns = (
+        parsed["_marker"].to_pylist(),
+        parsed["_reason"].to_pylist(),
+        _identities(parsed, contract),
+        _micros(parsed),
+    )
+    for marker, reason, name, at in zip(*columns, strict=True):
+        if marker:
+            yield "markers"
+        elif reason is not None:
+            yield "quarantined"
+        elif name in kept and at - kept[name] <= window:
+            yield "duplicates"
+        else:
+            kept[name] = at
+            yield "silver"
+
+
+def _identities(rows: pa.Table, contract: "Contract") -> Iterator[Identity]:
+    names = identity(contract)
+    columns = [pc.fill_null(rows[n], FIRST_GENERATION) if n == "_generation" else rows[n] for n in names]
+    return zip(*(column.to_pylist() for column in columns), strict=True)
+
+
+def _micros(rows: pa.Table) -> list[int]:
+    found: list[int] = rows["_arrival"].cast(pa.int64()).to_pylist()
+    return found
