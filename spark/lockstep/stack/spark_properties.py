@@ -62,6 +62,7 @@ def _always(settings: Settings) -> dict[str, str]:
         "spark.redaction.string.regex": r'kafka\.(?:sasl|ssl)\.[^"]*"\s*value:\s*"(?:[^"\\]|\\.)*"',
         # With isolation, each new session compiles all code again and starts all Python workers again.
         "spark.sql.artifact.isolation.enabled": "false",
+        "spark.python.daemon.module": "lockstep.python_daemon",
         "spark.local.dir": str(settings.home / "tmp" / "spark"),
         # The catalog is in memory. It is derived from the lake, and a client that finds it empty fills it.
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
