@@ -22,6 +22,7 @@ from lockstep.definition.tables import gold_of
 from lockstep.definition.version import definition_version
 from lockstep.failpoints import failpoint
 from lockstep.ledger.ranges import where_below
+from lockstep.session import collect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,7 +104,7 @@ def kept(settings: "Settings", table: str) -> list[ledger.Entry]:
 
 
 def _from_history(view: Keyed, silver: Silver, until: datetime) -> "pa.Table":
-    return machines(view, silver, until).toArrow().cast(SCHEMA)
+    return collect(machines(view, silver, until)).cast(SCHEMA)
 
 
 def _saved(settings: "Settings", view: Keyed, newest: ledger.Entry | None) -> "pa.Table | None":

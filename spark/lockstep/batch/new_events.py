@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.events import events, micros
+from lockstep.definition.view import literal
 from lockstep.ledger.ranges import Range, to_where
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def new_events(wanted: Sequence[Wanted], silver: Silver) -> "DataFrame":
     """
     views = {one.view.name: one.view for one in wanted}
     streams = {stream for one in wanted for stream in one.view.streams}
-    found = events(views, {stream: _of_stream(stream, silver[stream], wanted) for stream in sorted(streams)})
+    found = events(views, {stream: silver[stream].where(may_have(stream, wanted)) for stream in sorted(streams)})
     spans: dict[tuple[datetime, datetime], list[str]] = {}
     for one in wanted:
         spans.setdefault((one.low, one.until), []).append(one.view.name)
@@ -76,13 +77,14 @@ def new_events(wanted: Sequence[Wanted], silver: Silver) -> "DataFrame":
     return found.where(F.col("_position").isNotNull() | reduce(or_, final))
 
 
-def _of_stream(stream: str, rows: "DataFrame", wanted: Iterable[Wanted]) -> "DataFrame":
-    """The rows of a stream that may have new events, so that files can be skipped."""
+def may_have(stream: str, wanted: Iterable[Wanted]) -> str:
+    """The predicate (SQL) for the rows of a stream that may have new events: other files can be skipped."""
     readers = [one for one in wanted if stream in one.view.streams]
     if CONTRACTS[stream].kind == "changes":
-        return rows.where(to_where(readers[0].ranges[stream], "_partition", "_offset"))
+        return to_where(readers[0].ranges[stream], "_partition", "_offset")
     spans = {(read.time, one.low, one.until) for one in readers for read in one.view.inputs if read.stream == stream}
-    return rows.where(reduce(or_, (_between(F.expr(time), low, until) for time, low, until in sorted(spans))))
+    of_spans = (f"(({time}) >= {literal(low)} AND ({time}) < {literal(until)})" for time, low, until in sorted(spans))
+    return " OR ".join(of_spans)
 
 
 def _between(value: "Column", low: object, high: object) -> "Column":

@@ -18,17 +18,19 @@ import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 
 from lockstep import lake, ledger
-from lockstep.batch.new_events import MOST_ROWS, Wanted, new_events
+from lockstep.batch.new_events import MOST_ROWS, Wanted, may_have, new_events
 from lockstep.batch.plan import Intake, Plan, plan
 from lockstep.batch.summary import Summary, summary_of_few
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.columns import log_columns
 from lockstep.definition.tables import gold_of
 from lockstep.errors import LockstepError
+from lockstep.lake import small_commits
 from lockstep.ledger.ranges import to_where
+from lockstep.session import collect, give
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.definition import Keyed, View
     from lockstep.settings import Settings
@@ -57,14 +59,12 @@ class NewRows:
     settings: "Settings"
     _read: dict[tuple[object, ...], pa.Table] = field(default_factory=dict)
 
-    def of(self, intake: Intake, columns: tuple[str, ...]) -> pa.Table:
-        """The columns of the rows that an intake takes."""
-        source, where = intake.source, to_where(intake.ranges, "_partition", "_offset")
+    def of(self, intake: Intake, columns: tuple[str, ...], where: str = "") -> pa.Table:
+        """The columns of the rows that an intake takes, or of those that match ``where`` (SQL that DataFusion knows)."""
+        source, where = intake.source, where or to_where(intake.ranges, "_partition", "_offset")
         key = (source.table, source.version, where, columns)
         if key not in self._read:
-            from lockstep.lake.small_commits import collect
-
-            self._read[key] = collect(self.settings, source.table, where, columns, source.version)
+            self._read[key] = small_commits.collect(self.settings, source.table, where, columns, source.version)
         return self._read[key]
 
 
@@ -94,24 +94,43 @@ def prepare(
     if groups:
         with connect() as spark:
             for group in groups:
-                found_together = _events(spark, settings, group, prepared)
+                found_together = _events(spark, rows, group, prepared)
                 prepared |= {name: replace(prepared[name], events=events) for name, events in found_together.items()}
     return prepared
 
 
 def _events(
-    spark: "SparkSession", settings: "Settings", group: Sequence[Wanted], prepared: Mapping[str, Prepared]
+    spark: "SparkSession", rows: NewRows, group: Sequence[Wanted], prepared: Mapping[str, Prepared]
 ) -> dict[str, pa.Table]:
     """By view, the new events of a group."""
-    silver = {s: of for one in group for s, of in prepared[one.view.name].plan.silver(spark, settings).items()}
     names = [one.view.name for one in group]
     try:
-        events = new_events(group, silver).toArrow()
+        silver = _silver(spark, rows, group, [prepared[name].plan for name in names])
+        events = collect(new_events(group, silver))
     except PySparkException as error:
         # For this, one view's expressions are enough. Each roll-up asks for its own events then.
         log.warning("The events of %s were not found together: %s", ", ".join(names), error)
         return {}
     return {name: events.filter(pc.field("_view") == name) for name in names}
+
+
+def _silver(
+    spark: "SparkSession", rows: NewRows, group: Sequence[Wanted], plans: Sequence[Plan]
+) -> "dict[str, DataFrame]":
+    """By stream, rows of silver with all new events of a group: read without Spark where they are few.
+
+    To open a table and to choose its files costs Spark more than to process some hundred rows.
+    """
+    intakes = {intake.stream: intake for planned in plans for intake in planned.intakes}
+    few = all(lake.is_small(planned.size) for planned in plans)
+    found = {}
+    for stream, intake in intakes.items():
+        columns = (*log_columns(CONTRACTS[stream]),)
+        if few and all(read.time in columns for one in group for read in one.view.inputs if read.stream == stream):
+            found[stream] = give(spark, rows.of(intake, columns, may_have(stream, group)))
+        else:
+            found[stream] = lake.read(spark, rows.settings, intake.source.table, intake.source.version)
+    return found
 
 
 def prepare_view(view: "View", newest: ledger.Entry | None, rows: NewRows) -> Prepared | None:

@@ -24,6 +24,7 @@ from lockstep.definition.trial import ensure
 from lockstep.definition.version import definition_version
 from lockstep.definition.view import BEGINNING, Interval
 from lockstep.ledger.ranges import to_where, where_below
+from lockstep.session import collect
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def roll_up(
                 keyed,
                 plan,
                 silver,
-                lambda: events if events is not None else new_events([wanted(keyed, plan)], silver).toArrow(),
+                lambda: events if events is not None else collect(new_events([wanted(keyed, plan)], silver)),
                 record,
             )
         else:
@@ -177,4 +178,4 @@ def _replace(
         lake.append_record(settings, table, txn, record)
         return
     rows = result(view, silver, *span)
-    lake.replace(rows.toArrow() if few else rows, settings, table, view.interval(*span), txn, record)
+    lake.replace(collect(rows) if few else rows, settings, table, view.interval(*span), txn, record)

@@ -25,6 +25,7 @@ from lockstep.live import lease
 from lockstep.live.checkpoint import Batch, Checkpoint
 from lockstep.live.generations import Generation
 from lockstep.live.watermarks import clock_of
+from lockstep.session import collect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,11 +60,13 @@ class Sink:
         self.queries = [generation.query for generation, _ in members]
         self.job = members[0][0].job
         self.views = {generation.key_label: ViewSink(generation, view) for generation, view in members}
+        self._config: Settings | None = None
 
     def __call__(self, rows: "DataFrame", batch_id: int) -> None:
-        config = settings.load()
+        # To load them takes as long as to commit the rows.
+        config = self._config = self._config or settings.load()
         lease.acquire(config, self.queries)
-        found = rows.toArrow()
+        found = collect(rows)
         if not found.num_rows:
             return
         batch = Checkpoint(self.job.location(config)).batch(batch_id)

@@ -18,6 +18,7 @@ from lockstep.definition.tables import gold_of
 from lockstep.definition.view import BEGINNING
 from lockstep.ledger.ranges import Range
 from lockstep.reconcile.difference import Cause, Difference
+from lockstep.session import collect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +46,7 @@ def attribute_to_position(
 
     def rows(position: Position, silver: Silver, until: datetime) -> dict[str, str]:
         new = {s: _since(entry, CONTRACTS[s].topic, position) for s in view.streams}
-        events = new_events([Wanted(view, new, entry.until or BEGINNING, until)], silver).toArrow()
+        events = collect(new_events([Wanted(view, new, entry.until or BEGINNING, until)], silver))
         changed, _ = process_new(view, machines, events, until)
         table = as_table(changed, to_arrow_schema(columns))
         return before | comparison.as_json(keys, comparison.spark.createDataFrame(table, columns))

@@ -24,6 +24,7 @@ from lockstep.reconcile.inputs import ComparisonInput, comparison_input
 from lockstep.reconcile.record import COLUMNS, TABLE, Reconciliation, last
 from lockstep.reconcile.report import Report, worst
 from lockstep.reconcile.verdict import Verdict, WindowVerdict, joined, window_verdicts
+from lockstep.session import collect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +75,7 @@ def reconcile(
             return Report(view.name, Verdict.EQUAL, rows.until if rows else None, 0, 0)
         closed = view.closed(since, rows.until)
         rows = replace(rows, live=rows.live.where(closed), batch=rows.batch.where(closed))
-        windows = by_window(rows.live, rows.batch, view).toArrow()
+        windows = collect(by_window(rows.live, rows.batch, view))
         extent = Extent.of(windows, settled_until)
         verdicts: dict[datetime, WindowVerdict] = {}
         shown: list[Difference] = []

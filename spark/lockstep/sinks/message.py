@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from lockstep.session import collect
 from lockstep.sinks.errors import InvalidName, InvalidRow
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _json_texts(rows: "DataFrame | Iterable[Mapping[str, Any]]") -> Iterator[str
     # Spark writes the JSON in the session's time zone (UTC). Timestamps that were collected would be in that of the process.
     # All texts are collected, as Arrow. A stream of them (``toLocalIterator``) would have to stay open as long as a receiver
     # needs, and after some minutes in which nobody reads it the server gives it up.
-    texts = rows.select(F.to_json(F.struct("*"), _TIMESTAMPS)).toArrow().column(0)
+    texts = collect(rows.select(F.to_json(F.struct("*"), _TIMESTAMPS))).column(0)
     return (text.as_py() for text in texts)
 
 

@@ -202,12 +202,6 @@ def remembered(log: Rows, oldest: datetime | None, contract: Contract) -> Rows:
     return Rows(row for row in log if row["_arrival"] >= aware(oldest) - contract.dedup_window)
 
 
-def with_ids_of(earlier: Rows, parsed: Rows, contract: Contract) -> Rows:
-    """As :func:`lockstep.refine.duplicates.with_ids_of`."""
-    new = {_identity(row, contract) for row in parsed if _is_good(row)}
-    return Rows(row for row in earlier if _identity(row, contract) in new)
-
-
 def oldest_of(raw: Rows) -> datetime | None:
     """As :func:`lockstep.refine.duplicates.oldest_of`."""
     return min((row["timestamp"] for row in raw), default=None)
@@ -242,6 +236,9 @@ class FoundRows:
             if row["_streamed"]:
                 found[row["_partition"]] = max(_commit(row), found.get(row["_partition"], _commit(row)))
         return found
+
+    def in_spark(self, _spark: Any, /) -> Rows:
+        return self._rows
 
     def silver(self, columns: list[str]) -> Rows:
         return Rows(row for row in self._rows if row["_outcome"] == "silver").select(*columns)
@@ -324,8 +321,8 @@ class Collected:
     def __init__(self, rows: Any) -> None:
         self._rows = rows
 
-    def toArrow(self) -> Any:
-        return self._rows
+    def _to_table(self) -> tuple[Any, None]:
+        return self._rows, None
 
 
 class _Listed(list[Row]):

@@ -84,9 +84,9 @@ class Rows(list[Row]):
         """Whether there is none."""
         return not self
 
-    def toArrow(self) -> Self:
+    def _to_table(self) -> tuple[Self, None]:
         """Themselves: the simulated tables take them as they are."""
-        return self
+        return self, None
 
 
 def _hashable(row: Row) -> tuple[Any, ...]:

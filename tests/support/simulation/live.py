@@ -160,8 +160,8 @@ class _Output:
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
 
-    def toArrow(self) -> pa.Table:
-        return self._rows
+    def _to_table(self) -> tuple[pa.Table, None]:
+        return self._rows, None
 
 
 class LiveJob:
