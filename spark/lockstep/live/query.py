@@ -45,6 +45,8 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], 
     for _, view in members:
         lake.create(spark, config, live_of(view), view.live_columns, properties=PROPERTIES)
     set_state_partitions(spark, config, members[0])
+    # Spark writes each micro-batch's plan as text for its UI. With all columns, that takes a quarter of the time of planning it.
+    spark.conf.set("spark.sql.debug.maxToStringFields", "1")
     return (
         rows(spark, config, members, starts_of(members))
         .writeStream.queryName(name(members))
@@ -124,7 +126,9 @@ def _keyed(
     views = {generation.key_label: cast("Keyed", view) for generation, view in members}
     streams = streams_of(members)
     inputs = events_and_records(views, {stream: _records(spark, config, stream, starts) for stream in streams})
-    keyed = _to_state_partitions(spark, inputs).groupBy(_PARTITION)
+    # Spark makes a task for each partition of a topic, and each one unpacks the plan of all views, which takes longer than the
+    # records do. Two tasks for a core, because they also wait for the broker.
+    keyed = _to_state_partitions(spark, inputs.coalesce(2 * config.cores)).groupBy(_PARTITION)
     contracts = {stream: CONTRACTS[stream] for stream in streams if CONTRACTS[stream].kind == "events"}
     planned = Checkpoint(members[0][0].location(config)).first_planned()
     machines = Machines(views, {s: _event_stream(config, contract, planned) for s, contract in contracts.items()})
