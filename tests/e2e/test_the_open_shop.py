@@ -32,3 +32,6 @@ def test_it_closes_with_everything_else_and_brings_rows_to_both_layers_once_it_i
     for layer in ("live", "gold"):
         eventually(arrived, layer)
     assert demo.stack.health()["shop"].healthy
+    demo.stack.down(["shop"])
+    assert demo.stack.pid("shop") is None
+    assert all(health.healthy for health in demo.stack.health().values()), "the others go on"

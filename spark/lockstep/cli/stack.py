@@ -29,9 +29,9 @@ def up(services: Services = None) -> None:
     Stack(settings.load()).up(services, say)
 
 
-def down() -> None:
-    """Stop the stack. Nothing is lost."""
-    Stack(settings.load()).down(say)
+def down(services: Services = None) -> None:
+    """Stop the stack, or services and those that need them. Nothing is lost."""
+    Stack(settings.load()).down(services, say)
 
 
 def logs(

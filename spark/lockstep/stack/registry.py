@@ -1,6 +1,7 @@
 """All services of the stack, in the order in which they are shown."""
 
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 
 from lockstep import heartbeat, project
@@ -62,14 +63,25 @@ def select(names: list[str] | None = None) -> list[Service]:
     """
     services, selected = known(), dict[str, Service]()
 
-    def add(name: str) -> None:
+    def add(service: Service) -> None:
+        for needed in service.needs:
+            add(services[needed])
+        selected[service.name] = service
+
+    for service in named(names) if names else services.values():
+        if names or not service.on_demand:
+            add(service)
+    return list(selected.values())
+
+
+def named(names: Iterable[str]) -> list[Service]:
+    """The services of these names or groups, alone.
+
+    Raises:
+        StackError: there is no service of that name.
+    """
+    services, members = known(), [member for name in names for member in GROUPS.get(name, (name,))]
+    for name in members:
         if name not in services:
             raise StackError(f"There is no service named {name}.", f"name one of: {', '.join([*services, *GROUPS])}.")
-        for needed in services[name].needs:
-            add(needed)
-        selected[name] = services[name]
-
-    for name in names or [service.name for service in services.values() if not service.on_demand]:
-        for member in GROUPS.get(name, (name,)):
-            add(member)
-    return list(selected.values())
+    return [services[name] for name in members]

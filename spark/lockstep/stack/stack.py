@@ -12,7 +12,7 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not
 from lockstep.settings import Settings
 from lockstep.stack import doctor, postgres, secrets
 from lockstep.stack.errors import StackError, Unhealthy
-from lockstep.stack.registry import known, select
+from lockstep.stack.registry import known, named, select
 from lockstep.stack.services import Service, log_file
 from lockstep.stack.supervisor import Process, Supervisor
 
@@ -76,11 +76,16 @@ class Stack:
         for error in filter(None, (future.exception() for future in started.values())):
             raise error
 
-    def down(self, say: Say = print) -> None:
-        """Stop everything. A service stops after those that need it. The data stays."""
-        running = self.supervisor.processes()
+    def down(self, names: list[str] | None = None, say: Say = print) -> None:
+        """Stop these services (all when no name is given) and those that need them, which stop first. The data stays.
+
+        Raises:
+            StackError: there is no service of that name.
+        """
+        running, chosen = self.supervisor.processes(), {service.name for service in named(names or [])}
         ordered = reversed(select([*self.services]))
-        services = [service for service in ordered if running.get(service.name, STOPPED).pid]
+        running_services = [service for service in ordered if running.get(service.name, STOPPED).pid]
+        services = [s for s in running_services if not chosen or chosen & {s.name, *self._all_needs(s.name)}]
         with ThreadPoolExecutor(max(len(services), 1)) as threads:
             stopped: dict[str, Future[None]] = {}
             for service in services:
@@ -90,11 +95,12 @@ class Stack:
             future.result()
         # Also those of a service that does not run, because it failed.
         self.supervisor.kill_orphans()
-        self.supervisor.shutdown()
+        if not chosen:
+            self.supervisor.shutdown()
 
     def reset(self, say: Say = print) -> None:
         """Stop everything, and remove all data of this home: databases, topics, logs, secrets and the lake in it."""
-        self.down(say)
+        self.down(say=say)
         for directory in (postgres.base_dir(self.settings), self.settings.home):
             shutil.rmtree(directory, ignore_errors=True)
 

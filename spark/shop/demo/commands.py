@@ -30,5 +30,5 @@ def demo(
         f"Spark       http://{LOOPBACK}:{own.spark_ui_port}\n"
         f"Data docs   {(own.home / 'data_docs' / 'index.html').as_uri()}\n"
         "The shop is open now, and new rows come in: `lockstep status` shows how they get on, and `lockstep logs shop` the shop. "
-        "Stop with `make down`; `lockstep up`, and `lockstep up shop`, go on."
+        "`lockstep down shop` closes it, and `lockstep up shop` opens it again. `make down` stops all; `lockstep up` goes on."
     )
