@@ -86,7 +86,7 @@ def collect(rows: "DataFrame") -> "pa.Table":
     return table
 
 
-def give(spark: "SparkSession", rows: "pa.Table") -> "DataFrame":
+def to_dataframe(spark: "SparkSession", rows: "pa.Table") -> "DataFrame":
     """Rows of Arrow in Spark. There may be none: ``createDataFrame`` refuses that if it gets no schema."""
     from pyspark.sql.pandas.types import from_arrow_schema
 

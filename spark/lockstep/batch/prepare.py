@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
 from lockstep import lake, ledger
@@ -27,7 +28,7 @@ from lockstep.definition.tables import gold_of
 from lockstep.errors import LockstepError
 from lockstep.lake import small_commits
 from lockstep.ledger.ranges import to_where
-from lockstep.session import collect, give
+from lockstep.session import collect, to_dataframe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,8 +77,6 @@ def prepare(
     Args:
         connect: opens a session, if there are events to find together.
     """
-    from deltalake.exceptions import DeltaError
-
     rows, prepared = NewRows(settings), dict[str, Prepared]()
     chosen = {view.name: view for view in views}
     for name, view in chosen.items():
@@ -107,8 +106,8 @@ def _events(
     try:
         silver = _silver(spark, rows, group, [prepared[name].plan for name in names])
         events = collect(new_events(group, silver))
-    except PySparkException as error:
-        # For this, one view's expressions are enough. Each roll-up asks for its own events then.
+    except (PySparkException, DeltaError) as error:
+        # For this, one view's expressions or one table are enough. Each roll-up asks for its own events then.
         log.warning("The events of %s were not found together: %s", ", ".join(names), error)
         return {}
     return {name: events.filter(pc.field("_view") == name) for name in names}
@@ -127,7 +126,7 @@ def _silver(
     for stream, intake in intakes.items():
         columns = (*log_columns(CONTRACTS[stream]),)
         if few and all(read.time in columns for one in group for read in one.view.inputs if read.stream == stream):
-            found[stream] = give(spark, rows.of(intake, columns, may_have(stream, group)))
+            found[stream] = to_dataframe(spark, rows.of(intake, columns, may_have(stream, group)))
         else:
             found[stream] = lake.read(spark, rows.settings, intake.source.table, intake.source.version)
     return found

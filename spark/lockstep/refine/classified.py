@@ -20,7 +20,7 @@ from lockstep import ledger
 from lockstep.definition.columns import POSITION, generation
 from lockstep.lake import small_commits
 from lockstep.ledger.ranges import to_where
-from lockstep.session import give
+from lockstep.session import to_dataframe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -164,7 +164,7 @@ class Collected:
         return found
 
     def in_spark(self, spark: "SparkSession", /) -> "DataFrame":
-        return give(spark, self._rows)
+        return to_dataframe(spark, self._rows)
 
 
 def counted(rows: "DataFrame") -> dict[str, int]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
 from lockstep import lake
@@ -42,8 +43,8 @@ def prepare(
     with connect() as spark:
         try:
             parsed = parse_together(spark, settings, slices)
-        except PySparkException as error:
-            # For this, one stream's contract is enough. Each stream parses its own slice then, and reports what it meets.
+        except (PySparkException, DeltaError) as error:
+            # For this, one stream's contract or table is enough. Each stream parses its own slice then, and reports it.
             log.warning("%s were not parsed together: %s", ", ".join(contract.name for contract, _ in slices), error)
             return {}
     return {contract.name: one for (contract, _), one in zip(slices, parsed, strict=True)}
@@ -60,6 +61,6 @@ def _fitting(settings: "Settings", contracts: "Iterable[Contract]") -> "list[tup
     slices, total = list[tuple["Contract", list["Range"]]](), 0
     for contract, ranges in sorted(found, key=lambda one: size(one[1])):
         total += size(ranges)
-        if ranges and lake.is_small(total):
+        if size(ranges) and lake.is_small(total):
             slices.append((contract, ranges))
     return slices

@@ -24,7 +24,7 @@ from lockstep.refine.classified import COMMIT, Collected, Commit
 from lockstep.refine.duplicates import identity
 from lockstep.refine.parse import parse
 from lockstep.refine.unknown import with_unknown
-from lockstep.session import collect, give
+from lockstep.session import collect, to_dataframe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +59,7 @@ def parse_together(
     raw = [small_commits.collect(settings, bronze_of(contract), to_where(ranges), _RAW) for contract, ranges in slices]
     numbers = (pa.array([number] * rows.num_rows, pa.int32()) for number, rows in enumerate(raw))
     numbered = [rows.append_column("_slice", number) for rows, number in zip(raw, numbers, strict=True)]
-    together = give(spark, pa.concat_tables(numbered))
+    together = to_dataframe(spark, pa.concat_tables(numbered))
     parsed = (_packed(together, number, contract) for number, (contract, _) in enumerate(slices))
     found = collect(reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), parsed))
     return [Parsed(ranges, _unpacked(found, number)) for number, (_, ranges) in enumerate(slices)]
@@ -134,7 +134,7 @@ def _watermarks(parsed: pa.Table, contract: "Contract", before: Mapping[int, int
 def _order(parsed: pa.Table, before: Mapping[int, Commit]) -> dict[str, pa.Array]:
     newest, streamed, fallen, earlier = dict(before), list[bool](), list[bool](), list[int | None]()
     for row in parsed.select(["_marker", "_reason", "_by_us", "_op", "_partition", *COMMIT]).to_pylist():
-        is_good = not row["_marker"] and row["_reason"] is None and not row["_by_us"]
+        is_good = _is_good(row) and not row["_by_us"]
         commit, last = (row[COMMIT[0]], row[COMMIT[1]]), newest.get(row["_partition"])
         streamed.append(is_good and row["_op"] != "r")
         fallen.append(is_good and last is not None and commit < last)
@@ -152,12 +152,13 @@ def _ended(parsed: pa.Table, truncate: "Truncate | None") -> pa.Array:
     if truncate is None:
         return pa.array([False] * parsed.num_rows, pa.bool_())
     rows = parsed.select(["_marker", "_reason", "_deleted", *POSITION]).to_pylist()
-    return pa.array([_is_ended(row, truncate) for row in rows], pa.bool_())
+    ended = [_is_good(row) and not row["_deleted"] and tuple(row[n] for n in POSITION) < truncate[:3] for row in rows]
+    return pa.array(ended, pa.bool_())
 
 
-def _is_ended(row: Mapping[str, Any], truncate: "Truncate") -> bool:
-    is_good = not row["_marker"] and row["_reason"] is None
-    return is_good and not row["_deleted"] and tuple(row[name] for name in POSITION) < truncate[:3]
+def _is_good(row: Mapping[str, Any]) -> bool:
+    """As :data:`lockstep.refine.parse.GOOD`."""
+    return not row["_marker"] and row["_reason"] is None
 
 
 def _outcomes(parsed: pa.Table, contract: "Contract", kept: dict[Identity, int]) -> Iterator[str]:
