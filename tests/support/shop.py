@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
+from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep.contracts import Contract
 from lockstep.kafka_clients import confluent_config
@@ -57,3 +59,19 @@ class Shop:
     def _delivered(self, error: Any, message: Any) -> None:
         assert error is None, error
         self.acknowledged.append((message.partition(), message.offset()))
+
+
+def add_partitions(settings: Settings, contract: Contract, partitions: int) -> None:
+    """Give the topic this number of partitions, and wait until the broker tells its clients of them.
+
+    The request is answered as soon as the controller has the partitions; until the broker has heard of them too, a new
+    producer is told the old number, and refuses the new partitions.
+    """
+    client = AdminClient(confluent_config(settings))
+    client.create_partitions([NewPartitions(contract.topic, partitions)])[contract.topic].result(30)
+
+    @retry(retry=retry_if_result(lambda known: known < partitions), stop=stop_after_delay(30), wait=wait_fixed(0.05))
+    def known() -> int:
+        return len(client.list_topics(contract.topic, timeout=10).topics[contract.topic].partitions)
+
+    known()

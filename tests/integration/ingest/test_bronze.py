@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import KafkaError, Producer
-from confluent_kafka.admin import AdminClient, NewPartitions
 from kafka import TopicPartition
-from tests.support.shop import START, Shop
+from tests.support.shop import START, Shop, add_partitions
 
 from lockstep import lake, ledger
 from lockstep.batch.rollup import roll_up
@@ -115,8 +114,7 @@ def test_partitions_added_midway_are_read_from_their_beginning_in_every_layer(
     ingest(spark, settings, stream, "run")
     refine(spark, settings, stream, "run")
     roll_up(spark, settings, view, "run")
-    client = AdminClient(confluent_config(settings))
-    client.create_partitions([NewPartitions(stream.topic, 5)])[stream.topic].result(30)
+    add_partitions(settings, stream, 5)
     later = Shop(settings, stream)
     for partition in (3, 4):
         event = {"event_id": f"p{partition}", "event_time": f"{START:%FT%TZ}", "user_id": "u", "page": "/"}

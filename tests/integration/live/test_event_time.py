@@ -5,9 +5,8 @@ import sys
 from datetime import timedelta
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark import cloudpickle
-from tests.support.shop import Shop
+from tests.support.shop import Shop, add_partitions
 
 from lockstep import ledger, service
 from lockstep.batch.rollup import roll_up
@@ -15,7 +14,6 @@ from lockstep.catalog import connect
 from lockstep.definition import Input, Keyed
 from lockstep.definition.tables import gold_of, live_of
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka_clients import confluent_config
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 
@@ -89,8 +87,7 @@ def test_partitions_added_under_a_running_query_are_read_at_once_and_after_a_res
         running = service.start(own, settings, keyed)
         running.processAllAvailable()
         rolled_up(spark, settings, stream, keyed)
-        client = AdminClient(confluent_config(settings))
-        client.create_partitions([NewPartitions(stream.topic, 5)])[stream.topic].result(30)
+        add_partitions(settings, stream, 5)
         later = Shop(settings, stream)
         for partition in (3, 4):
             event = {"event_id": f"p{partition}", "event_time": "2026-11-10T10:00:02Z", "user_id": "u", "page": "/"}
