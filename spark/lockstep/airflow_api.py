@@ -3,7 +3,7 @@
 The import of Airflow's client takes more than a second, so functions import it when they need it, after the login.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -30,6 +30,20 @@ Answer = TypeVar("Answer")
 
 class AirflowRefused(LockstepError):
     """Airflow's API did not answer, or refused a request."""
+
+
+@dataclass(frozen=True)
+class Dag:
+    """A DAG that Airflow has parsed.
+
+    Args:
+        paused: it does not run, not even when somebody asks for a run.
+        schedule: when it runs by itself, in Airflow's words; None: only when somebody asks.
+    """
+
+    name: str
+    paused: bool
+    schedule: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,10 +81,10 @@ class Airflow:
         self._pools = PoolApi(client)
         self._import_errors = ImportErrorApi(client)
 
-    def dags(self) -> dict[str, bool]:
-        """All DAGs that Airflow has parsed, and whether each is paused."""
+    def dags(self) -> dict[str, Dag]:
+        """The DAGs that Airflow has parsed, by name."""
         answer = _call("list the DAGs", self._dags.get_dags, limit=_PAGE)
-        return {dag.dag_id: dag.is_paused for dag in answer.dags}
+        return {dag.dag_id: Dag(dag.dag_id, dag.is_paused, dag.timetable_summary) for dag in answer.dags}
 
     def import_errors(self) -> dict[str, str]:
         """The DAG files that cannot be imported, each with its traceback."""
@@ -110,10 +124,10 @@ class Airflow:
             for run in answer.dag_runs
         ]
 
-    def last_runs(self) -> dict[str, Run]:
+    def last_runs(self, dags: Iterable[str]) -> dict[str, Run]:
         """By DAG, its newest run that has ended; its newest run if none has ended."""
         newest: dict[str, Run] = {}
-        for dag in self.dags():
+        for dag in dags:
             runs = self.runs(dag)
             if runs:
                 newest[dag] = next((run for run in runs if run.ended), runs[0])

@@ -113,6 +113,11 @@ class Settings(BaseSettings):
         "retain_hours",
     )
 
+    max_lag_seconds: int = Field(
+        600,
+        gt=0,
+        description="a record that is older, and that a layer has not read, is a problem of `lockstep status`",
+    )
     airflow_hours: int = Field(720, ge=168, description="how long Airflow's database keeps runs")
 
     webhook_url: str = Field("", description="where alerts are posted to")

@@ -61,4 +61,4 @@ def test_a_query_is_computed_again_from_the_beginning(page, settings, pictures):
     taken_up = Retrying(
         stop=stop_after_delay(120), wait=wait_fixed(1), retry=retry_if_result(lambda n: n != before + 1)
     )
-    assert taken_up(lambda: progress.latest(settings)[VIEW]["generation"]) == before + 1
+    assert taken_up(lambda: progress.latest(settings)[VIEW].generation) == before + 1

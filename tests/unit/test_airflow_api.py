@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.support.ports import free_ports
 
-from lockstep.airflow_api import AirflowRefused, Run, connected
+from lockstep.airflow_api import AirflowRefused, Dag, Run, connected
 from lockstep.settings import LOOPBACK, Settings
 
 NOON = "2026-01-02T12:00:00Z"
@@ -75,11 +75,11 @@ def server() -> Iterator[Server]:
         yield made
 
 
-def dag(name: str, paused: bool = False) -> dict[str, Any]:
+def dag(name: str, paused: bool = False, schedule: str | None = None) -> dict[str, Any]:
     texts = dict.fromkeys(("file_token", "fileloc"), "x")
     flags = "has_import_errors has_task_concurrency_limits is_backfillable is_stale timetable_partitioned timetable_periodic"
     limits = {"max_active_tasks": 1, "max_consecutive_failed_dag_runs": 0}
-    names = {"dag_id": name, "dag_display_name": name, "is_paused": paused}
+    names = {"dag_id": name, "dag_display_name": name, "is_paused": paused, "timetable_summary": schedule}
     return names | texts | dict.fromkeys(flags.split(), False) | limits | {"owners": [], "tags": []}
 
 
@@ -94,9 +94,15 @@ def pool(name: str) -> dict[str, Any]:
 
 
 def test_every_request_carries_the_token_of_the_login(server: Server, tmp_path: Path) -> None:
-    server.answers["GET /api/v2/dags"] = 200, {"dags": [dag("ingest"), dag("replay", paused=True)], "total_entries": 2}
+    server.answers["GET /api/v2/dags"] = (
+        200,
+        {"dags": [dag("ingest", schedule="* * * * *"), dag("replay", paused=True)], "total_entries": 2},
+    )
     with connected(server.settings(tmp_path)) as airflow:
-        assert airflow.dags() == {"ingest": False, "replay": True}
+        assert airflow.dags() == {
+            "ingest": Dag("ingest", paused=False, schedule="* * * * *"),
+            "replay": Dag("replay", paused=True),
+        }
     assert server.tokens == {"Bearer a token"}
     assert server.asked == [("GET /api/v2/dags", {"limit": ["100"]}, None)]
 
@@ -189,9 +195,10 @@ def test_runs_come_newest_first_with_their_state_and_end(server: Server, tmp_pat
 
 
 def test_the_last_run_is_the_newest_that_has_ended(server: Server, tmp_path: Path) -> None:
-    server.answers["GET /api/v2/dags"] = 200, {"dags": [dag("ingest"), dag("replay")], "total_entries": 2}
     found = [run("c", "running"), run("b", "failed", NOON), run("a", "success", NOON)]
     server.answers["GET /api/v2/dags/ingest/dagRuns"] = 200, {"dag_runs": found, "total_entries": 3}
     server.answers["GET /api/v2/dags/replay/dagRuns"] = 200, {"dag_runs": [], "total_entries": 0}
     with connected(server.settings(tmp_path)) as airflow:
-        assert airflow.last_runs() == {"ingest": Run("ingest", "b", "failed", "2026-01-02T12:00:00+00:00")}
+        assert airflow.last_runs(["ingest", "replay"]) == {
+            "ingest": Run("ingest", "b", "failed", "2026-01-02T12:00:00+00:00")
+        }

@@ -84,8 +84,8 @@ def overview(settings: "Settings", views: "Iterable[View]") -> list[Overview]:
     overviews = []
     for view in views:
         generation = current.get(view.name, Generation(view.name))
-        latest = published.get(view.name, {})
-        rows = latest.get("state_rows") if latest.get("generation") == generation.number else None
+        latest = published.get(view.name)
+        rows = latest.state_rows if latest and latest.generation == generation.number else None
         own = {t: bounds[t] for t in (CONTRACTS[stream].topic for stream in view.streams) if t in bounds}
         of_job = read(generation.job)
         watermark = live_watermark(settings, view, of_job.batch.offsets) if of_job.batch else None

@@ -1,7 +1,7 @@
 """A stream's contract: its topic, key, schema, time, identity and personal columns. Data only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
@@ -30,6 +30,8 @@ class Contract:
             producers write to it. It counts against the lateness that views allow: what comes further behind is later by the
             rest. Rows of keyed views wait for so long.
         partitions: the number of partitions with which the topic is created.
+        max_lag: `lockstep status` names the stream as a problem when bronze or silver has not read a record that is older
+            than this; None: the setting ``max_lag_seconds``.
     """
 
     name: str
@@ -45,3 +47,5 @@ class Contract:
     max_clock_skew: timedelta = timedelta(minutes=5)
     max_out_of_orderness: timedelta = timedelta(seconds=2)
     partitions: int = 3
+    # Not in the repr, which is part of the version of each view: no row depends on it.
+    max_lag: timedelta | None = field(default=None, repr=False)

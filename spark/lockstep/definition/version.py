@@ -23,14 +23,15 @@ _MACHINERY = (
     "live/machine.py",
     "live/timing_wheel.py",
 )
-_WITHOUT_EFFECT = ("name", "state_partitions", "approximate")
+_WITHOUT_EFFECT = ("name", "state_partitions", "approximate", "max_lag")
 
 
 def definition_version(view: "View") -> str:
     """12 hex digits over everything that decides the values of the view's rows. Views that differ in it may give different rows.
 
     These are its declared values, the source of the modules that its functions are from, its streams' contracts, and the
-    machinery that runs it. Its name, the number of its state partitions and how its rows are compared are not among them.
+    machinery that runs it. Its name, the number of its state partitions, how its rows are compared and how late they
+    may be are not among them.
     """
     digest = hashlib.sha256(_machinery())
     for declared in fields(view):

@@ -50,6 +50,8 @@ class Definition(ABC):
         alerts: how its rows are sent as alerts; None: they are not.
         approximate: the columns that a sketch gives, each with the column that states by how much it may be off. Reconciliation
             compares them within these errors (0: exactly), and all other columns exactly.
+        max_lag: `lockstep status` names the view as a problem when gold or the live query has not read a record that is older
+            than this; None: the setting ``max_lag_seconds``.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Definition(ABC):
     state_partitions: int = 1
     alerts: Alerting | None = None
     approximate: Mapping[str, str] = field(default_factory=dict)
+    max_lag: timedelta | None = None
 
     @property
     @abstractmethod

@@ -1,8 +1,9 @@
 """What the broker has now: the id of a topic, its offsets, and how far its logs are still those that were read before."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kafka import KafkaAdminClient, TopicPartition
@@ -68,6 +69,21 @@ def offsets_of_existing_topics(
         return {}
     with closing(admin(settings)) as client:
         return _offsets(client, topics, epochs or {})
+
+
+def offsets_at(
+    settings: "Settings", partitions: Iterable[tuple[str, int]], instant: datetime
+) -> dict[tuple[str, int], int]:
+    """By topic and partition, the first offset whose record has a Kafka timestamp from ``instant`` on.
+
+    Every record before it is older. A partition without such a record is missing: all that it has is older.
+    """
+    asked = dict.fromkeys((TopicPartition(*p) for p in partitions), int(instant.timestamp() * 1000))
+    if not asked:
+        return {}
+    with closing(admin(settings)) as client:
+        found = client.list_partition_offsets(asked)
+    return {(tp.topic, tp.partition): at.offset for tp, at in found.items() if at.offset >= 0}
 
 
 def _is_passing(error: BaseException) -> bool:

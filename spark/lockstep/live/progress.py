@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from lockstep.ledger.ops_table import OpsTable
 
 if TYPE_CHECKING:
@@ -70,6 +72,9 @@ class Progress:
     dropped_rows: int = 0
     failures: int = 0
     error: str | None = None
+
+
+_PROGRESS = TypeAdapter(dict[str, Progress])
 
 
 def parse(
@@ -148,9 +153,9 @@ def publish(spark: "SparkSession", settings: "Settings", rows: list[Progress]) -
         commit.append([tuple(asdict(row).values()) for row in rows], record)
 
 
-def latest(settings: "Settings") -> dict[str, dict[str, Any]]:
-    """The last published progress of each query, by its name; times are ISO (UTC). Empty before the service has published."""
-    return dict(TABLE.newest(settings).get("progress", {}))
+def latest(settings: "Settings") -> dict[str, Progress]:
+    """The last published progress of each query, by its name. Empty before the service has published."""
+    return _PROGRESS.validate_python(TABLE.newest(settings).get("progress", {}))
 
 
 def _as_json(progress: Progress) -> dict[str, Any]:

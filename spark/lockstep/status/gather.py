@@ -1,35 +1,38 @@
 """Gather the status without Spark: from the brokers, the logs of the tables, the control database and Airflow's API."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import psycopg2
 from kafka.errors import KafkaError
 
 from lockstep import ledger
-from lockstep.airflow_api import AirflowRefused, Run, connected
+from lockstep.airflow_api import Airflow, AirflowRefused, connected
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
 from lockstep.definition.tables import Tables, gold_of, live_of
 from lockstep.errors import LockstepError
-from lockstep.ingest.offsets import offsets_of_existing_topics
+from lockstep.ingest.offsets import offsets_at, offsets_of_existing_topics
 from lockstep.ingest.transactions import last_writes
 from lockstep.ledger.ranges import TopicOffsets, ends
-from lockstep.live import generations
+from lockstep.live import generations, progress
 from lockstep.live.frontier import live_position
+from lockstep.live.progress import Progress
 from lockstep.quality import outcomes
-from lockstep.quality.outcomes import GateVerdict
 from lockstep.reconcile.record import last
-from lockstep.status.lag import partition_lags, total
-from lockstep.status.model import HEALTHY, Status, Stream, ViewStatus
+from lockstep.status.lag import PartitionLag, overdue, partition_lags, total
+from lockstep.status.machine import certificates, disks
+from lockstep.status.model import AirflowStatus, Problem, Status, Stream, ViewStatus
+from lockstep.status.problems import problems
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
-# transaction.max.timeout.ms of a broker is 15 minutes: then it ends a transaction of which it knows.
-_LONGEST_TRANSACTION = timedelta(minutes=15)
+Latest = Callable[[str], ledger.Entry | None]
 
 
 def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
@@ -38,96 +41,109 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
     Args:
         health: by service, its state.
     """
-    unreachable: list[str] = []
-    runs: dict[str, Run] = {}
-    streams: list[Stream] = []
-    views: list[ViewStatus] = []
-    quality: Mapping[str, GateVerdict] = {}
+    unreachable: list[Problem] = []
+    status = Status([], [], health=health, disks=disks(settings))
+    try:
+        status = replace(status, certificates=certificates(settings))
+    except LockstepError as error:
+        unreachable.append(Problem("unreachable:certificates", str(error), "correct the setting"))
     try:
         with connected(settings) as airflow:
-            runs = airflow.last_runs()
+            status = replace(status, airflow=_airflow(airflow))
     except AirflowRefused as error:
-        unreachable.append(str(error))
+        unreachable.append(Problem("unreachable:airflow", str(error), "see `lockstep doctor`"))
     try:
         streams = gather_streams(settings)
+        missing = sorted(CONTRACTS.keys() - {s.name for s in streams})
+        status = replace(status, streams=streams, without_topic=missing)
     except (LockstepError, KafkaError) as error:
-        unreachable.append(f"the broker did not list the offsets of the topics: {error}")
+        what = f"the broker did not list the offsets of the topics: {error}"
+        unreachable.append(Problem("unreachable:kafka", what, "see `lockstep logs kafka`"))
     except psycopg2.OperationalError as error:
-        unreachable.append(f"the control database does not answer: {error}")
+        unreachable.append(_no_database(error))
     try:
-        views = [_view(settings, view) for view in chosen(settings.views)]
-        quality = outcomes.latest(settings).verdicts
+        published = progress.latest(settings)
+        views = [_view(settings, view, published.get(view.name)) for view in chosen(settings.views)]
+        status = replace(status, views=views, quality=outcomes.latest(settings).verdicts)
     except psycopg2.OperationalError as error:
-        unreachable.append(f"the control database does not answer, so neither verdicts nor gates are known: {error}")
-    return Status(streams, views, health, runs, quality, unreachable + problems(streams, views, health, runs, quality))
+        unreachable.append(_no_database(error))
+    found = {problem.key: problem for problem in unreachable + problems(status, datetime.now(UTC))}
+    return replace(status, problems=[*found.values()])
+
+
+def _no_database(error: psycopg2.OperationalError) -> Problem:
+    what = f"the control database does not answer, so lag, verdicts and gates are not known: {error}".strip()
+    return Problem("unreachable:postgres", what, "see `lockstep logs postgres`")
+
+
+def _airflow(airflow: Airflow) -> AirflowStatus:
+    dags = airflow.dags()
+    errors = {file: trace.strip().rpartition("\n")[2] for file, trace in airflow.import_errors().items()}
+    return AirflowStatus(dags, airflow.last_runs(dags), errors)
 
 
 def gather_streams(settings: "Settings") -> list[Stream]:
     """The status of every stream whose topic exists."""
     topics = offsets_of_existing_topics(settings, [c.topic for c in CONTRACTS.values()])
+    contracts = [c for c in CONTRACTS.values() if c.topic in topics]
     views = chosen(settings.views)
     current = generations.all_current(settings) if topics else {}
     written_at = last_writes(settings, topics.values())
-    return [
-        _stream(settings, c, topics[c.topic], views, current, written_at)
-        for c in CONTRACTS.values()
-        if c.topic in topics
-    ]
+    max_lag = {c.name: _max_lag(settings, c, views) for c in contracts}
+    partitions = [(t.topic, p) for t in topics.values() for p in t.partitions]
+    now = datetime.now(UTC)
+    limits = {limit for by_layer in max_lag.values() for limit in by_layer.values()}
+    at = {limit: offsets_at(settings, partitions, now - limit) for limit in limits}
+    # A view may read several streams.
+    latest: Latest = cache(partial(ledger.latest, settings))
+    streams = []
+    for contract in contracts:
+        topic = topics[contract.topic]
+        position = _positions(settings, latest, contract, topic, views, current)
+        lags = partition_lags(topic, position, written_at)
+        streams.append(_stream(latest, contract, lags, overdue(topic.topic, lags, max_lag[contract.name], at)))
+    return streams
 
 
-def problems(
-    streams: list[Stream],
-    views: list[ViewStatus],
-    health: Mapping[str, str],
-    runs: Mapping[str, Run],
-    quality: Mapping[str, GateVerdict],
-) -> list[str]:
-    """One sentence for each thing that is not all right."""
-    return [
-        *(f"{name} is {state}: see `lockstep logs {name}`" for name, state in health.items() if state != HEALTHY),
-        *(f"{s.name}: the rows of bronze and silver do not add up" for s in streams if not s.adds_up),
-        *(f"{s.name}: {problem}" for s in streams for problem in _hanging(s, datetime.now(UTC))),
-        *(f"{v.name}: {v.unexplained} windows differ, such as {v.sample}" for v in views if v.unexplained),
-        *(f"DAG {dag}: its last run {run}" for dag, run in runs.items() if run.failed),
-        *(f"the gate of {table} is shut: {verdict}" for table, verdict in quality.items() if not verdict.success),
-    ]
+def _max_lag(settings: "Settings", contract: Contract, views: Iterable[View]) -> dict[str, timedelta]:
+    """By layer of the stream, how old a record may become before the layer has read it."""
+    default = timedelta(seconds=settings.max_lag_seconds)
+    limits = dict.fromkeys(("bronze", "silver"), contract.max_lag or default)
+    return limits | {table: view.max_lag or default for view in views for table in (gold_of(view), live_of(view))}
 
 
-def _hanging(stream: Stream, now: datetime) -> Iterator[str]:
-    for p in stream.partitions:
-        if p.waiting and p.written_at and now - p.written_at > _LONGEST_TRANSACTION:
-            yield (
-                f"{p.waiting:,} records of {stream.topic}-{p.partition} wait behind a transaction that is open since "
-                f"{p.written_at:%F %T} or longer: see `kafka-transactions find-hanging`"
-            )
-
-
-def _stream(
+def _positions(
     settings: "Settings",
+    latest: Latest,
     contract: Contract,
     topic: TopicOffsets,
-    views: list[View],
+    views: Iterable[View],
     current: Mapping[str, generations.Generation],
-    written_at: Mapping[tuple[str, int], datetime],
-) -> Stream:
+) -> dict[str, dict[int, int]]:
+    """By layer, the next offset of each partition."""
     tables = Tables.of(contract)
-    bronze, silver = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
-    position = {"bronze": _ends(bronze, topic), "silver": _ends(silver, topic)}
+    position = {"bronze": _ends(latest(tables.bronze), topic), "silver": _ends(latest(tables.log), topic)}
     for view in views:
         if contract.name in view.streams:
-            position[gold_of(view)] = _ends(ledger.latest(settings, gold_of(view)), topic)
+            position[gold_of(view)] = _ends(latest(gold_of(view)), topic)
             generation = current.get(view.name, generations.Generation(view.name))
             position[live_of(view)] = live_position(generation.location(settings), contract.topic)
-    partitions = partition_lags(topic, position, written_at)
+    return position
+
+
+def _stream(latest: Latest, contract: Contract, partitions: list[PartitionLag], overdue: Mapping[str, int]) -> Stream:
+    tables = Tables.of(contract)
+    bronze, silver = latest(tables.bronze), latest(tables.log)
     counts = silver.totals if silver else {}
     return Stream(
         name=contract.name,
         topic=contract.topic,
-        log_end=sum(topic.end(p) for p in topic.partitions),
+        log_end=sum(p.end for p in partitions),
         bronze=bronze.totals.get("rows", 0) if bronze else 0,
         unknown={name: rows for name, rows in silver.unknown.items() if name not in contract.columns} if silver else {},
         lag=total(partitions),
         partitions=partitions,
+        overdue=overdue,
         fresh_at=bronze.committed_at if bronze else None,
         **{name: counts.get(name, 0) for name in ("silver", "duplicates", "quarantined", "markers")},
     )
@@ -137,7 +153,7 @@ def _ends(entry: ledger.Entry | None, topic: TopicOffsets) -> dict[int, int]:
     return ends(r for r in entry.ranges if r.topic == topic.topic) if entry else {}
 
 
-def _view(settings: "Settings", view: View) -> ViewStatus:
+def _view(settings: "Settings", view: View, live: Progress | None) -> ViewStatus:
     gold = ledger.latest(settings, gold_of(view))
     reconciled = last(settings, view)
     totals = gold.totals if gold else {}
@@ -150,4 +166,6 @@ def _view(settings: "Settings", view: View) -> ViewStatus:
         windows=reconciled.windows if reconciled else 0,
         unexplained=reconciled.unexplained if reconciled else 0,
         sample=reconciled.sample if reconciled else None,
+        recent=gold.counts if gold else {},
+        live=live,
     )

@@ -6,7 +6,7 @@ tables' commits and from the checkpoints of the live queries.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from rich.table import Table
@@ -79,6 +79,29 @@ def total(partitions: Iterable[PartitionLag]) -> dict[str, int]:
     sums: dict[str, int] = {}
     for partition in partitions:
         sums |= {layer: sums.get(layer, 0) + lag for layer, lag in partition.lag.items()}
+    return sums
+
+
+def overdue(
+    topic: str,
+    partitions: Iterable[PartitionLag],
+    max_lag: Mapping[str, timedelta],
+    offsets_at: Mapping[timedelta, Mapping[tuple[str, int], int]],
+) -> dict[str, int]:
+    """By layer, how many offsets it has not read although their records are older than it may lag; without layers that have none.
+
+    Args:
+        max_lag: by layer, how old a record may become before the layer has read it.
+        offsets_at: by such a limit, and then by topic and partition, the first offset that is not older. A partition that
+            is missing has only older ones.
+    """
+    sums: dict[str, int] = {}
+    for p in partitions:
+        for layer, position in p.position.items():
+            # What waits for the end of a transaction cannot be read, however old it is.
+            due = min(offsets_at[max_lag[layer]].get((topic, p.partition), p.end), p.stable)
+            if due > position:
+                sums[layer] = sums.get(layer, 0) + due - position
     return sums
 
 

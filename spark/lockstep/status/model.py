@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
-from lockstep.airflow_api import Run
+from pydantic_core import to_jsonable_python
+
+from lockstep.airflow_api import Dag, Run
+from lockstep.live.progress import Progress
 from lockstep.quality.outcomes import GateVerdict
 from lockstep.status.lag import PartitionLag
 
@@ -22,6 +25,7 @@ class Stream:
         unknown: by field that the contract does not name: how many rows of silver have it.
         lag: by layer, how many offsets it is behind the topic: ``bronze``, ``silver``, ``gold.<view>``, ``live.<view>``.
         partitions: the same per partition.
+        overdue: by layer that lags further than it may: how many offsets are too old to be unread.
         fresh_at: the time of the newest bronze commit in milliseconds (UTC); None before the first.
     """
 
@@ -36,6 +40,7 @@ class Stream:
     unknown: Mapping[str, int] = field(default_factory=dict)
     lag: Mapping[str, int] = field(default_factory=dict)
     partitions: Sequence[PartitionLag] = ()
+    overdue: Mapping[str, int] = field(default_factory=dict)
     fresh_at: int | None = None
 
     @property
@@ -48,6 +53,14 @@ class Stream:
         """Whether silver accounts for every row of bronze. Not known, so true, while silver is behind bronze."""
         accounted = self.silver + self.duplicates + self.quarantined + self.markers
         return accounted == self.bronze or self.lag.get("silver", 0) > self.lag.get("bronze", 0)
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk, in bytes."""
+
+    size: int
+    free: int
 
 
 class Verdict(StrEnum):
@@ -68,6 +81,8 @@ class ViewStatus:
         windows: how many windows the newest comparison compared.
         unexplained: how many of them differ for no known reason.
         sample: one of these.
+        recent: the counts of gold's newest commit: ``counted``, ``ignored`` and ``side_output``.
+        live: the newest progress of its live query; None: the live service has not published any.
     """
 
     name: str
@@ -78,6 +93,8 @@ class ViewStatus:
     windows: int
     unexplained: int
     sample: str | None
+    recent: Mapping[str, int] = field(default_factory=dict)
+    live: Progress | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -88,22 +105,64 @@ class ViewStatus:
 
 
 @dataclass(frozen=True)
+class Problem:
+    """One thing that is not all right.
+
+    Args:
+        key: identifies it for as long as it lasts, such as ``service:kafka``.
+        what: what is wrong, and where.
+        fix: what to do; a command where one helps.
+        since: since when (UTC); None: not known.
+    """
+
+    key: str
+    what: str
+    fix: str
+    since: datetime | None = None
+
+    def __str__(self) -> str:
+        """One line for people."""
+        since = f" (since {self.since:%F %T} UTC)" if self.since else ""
+        return f"{self.what}{since}: {self.fix}"
+
+
+@dataclass(frozen=True)
+class AirflowStatus:
+    """What Airflow says of its DAGs.
+
+    Args:
+        dags: by name, the DAGs that it has parsed.
+        runs: by DAG, its newest run that has ended.
+        import_errors: by file that it could not import, the last line of the traceback.
+    """
+
+    dags: Mapping[str, Dag] = field(default_factory=dict)
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    import_errors: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Status:
     """Everything on the screen.
 
     Args:
+        without_topic: the streams whose topic does not exist.
         health: by service, its state, such as ``healthy``.
-        runs: by DAG, its newest run that has ended.
         quality: by table, the newest verdict of its gate.
-        problems: one sentence for each thing that is not all right.
+        disks: by folder, how full its disk is.
+        certificates: by file, when the certificate in it that ends first is not valid any more (UTC).
+        problems: what is not all right, each thing once.
     """
 
     streams: list[Stream]
     views: list[ViewStatus]
+    without_topic: list[str] = field(default_factory=list)
     health: Mapping[str, str] = field(default_factory=dict)
-    runs: Mapping[str, Run] = field(default_factory=dict)
+    airflow: AirflowStatus = field(default_factory=AirflowStatus)
     quality: Mapping[str, GateVerdict] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+    disks: Mapping[str, Disk] = field(default_factory=dict)
+    certificates: Mapping[str, datetime] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -111,13 +170,15 @@ class Status:
         return not self.problems
 
     def as_dict(self) -> dict[str, Any]:
-        """The status as ``--json`` prints it."""
+        """The status as ``--json`` prints it; times are ISO (UTC)."""
         streams = [
             asdict(s) | {"waiting": s.waiting, "adds_up": s.adds_up, "partitions": [p.as_dict() for p in s.partitions]}
             for s in self.streams
         ]
         views = [asdict(v) | {"verdict": v.verdict} for v in self.views]
-        return {"ok": self.ok} | asdict(self) | {"streams": streams, "views": views}
+        problems = [asdict(p) | {"line": str(p)} for p in self.problems]
+        facts = asdict(self) | {"streams": streams, "views": views, "problems": problems}
+        return cast("dict[str, Any]", to_jsonable_python({"ok": self.ok} | facts))
 
 
 def age(milliseconds: int | None) -> str:

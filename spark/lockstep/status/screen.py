@@ -100,7 +100,7 @@ def _services(status: Status) -> Table:
     for service, state in status.health.items():
         health.add_row(service, Text(state, style="green" if state == HEALTHY else "red"))
     runs = Table("DAG", "last run", title="\nAirflow", title_justify="left", box=None, pad_edge=False)
-    for dag, run in status.runs.items():
+    for dag, run in status.airflow.runs.items():
         runs.add_row(dag, Text(str(run), style="red" if run.failed else ""))
     side_by_side = Table.grid(padding=(0, 4))
     side_by_side.add_row(health, runs)

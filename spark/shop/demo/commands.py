@@ -21,7 +21,7 @@ def demo(
     status = demonstration.run()
     own = demonstration.stack.settings
     show(status)
-    if problems := acknowledged(own) + status.problems:
+    if problems := acknowledged(own) + [str(problem) for problem in status.problems]:
         raise DemoFailed("The sums do not add up:\n  " + "\n  ".join(problems))
     demonstration.open_shop()
     console.print(

@@ -70,10 +70,10 @@ class Demo:
                 airflow.unpause(dag)
             self._print(f"DAGs unpaused: {', '.join(MINUTE_DAGS)}")
             self._print("Waiting until every layer has everything, and both layers agree")
-            status = self._wait(airflow, simulated)
+            self._wait(airflow, simulated)
             for dag in LATER_DAGS:
                 airflow.unpause(dag)
-        return status
+        return self._status()
 
     def open_shop(self) -> None:
         """Let the shop go on in real time, until the stack is stopped."""
@@ -92,14 +92,17 @@ class Demo:
         self._print(f"  {span}: {status.order_lines:,} order lines, {status.records.total():,} events acknowledged")
         return status
 
-    def _wait(self, airflow: Airflow, simulated: RunStatus) -> Status:
+    def _status(self) -> Status:
+        return gather(self.stack.settings, {name: service.state for name, service in self.stack.health().items()})
+
+    def _wait(self, airflow: Airflow, simulated: RunStatus) -> None:
         position = facts.wal_position(self.stack.settings)
         with self.console.status("  looking"):
-            return wait_for_facts(lambda: self._look(airflow, simulated, position), TIMEOUT_SECONDS)
+            wait_for_facts(lambda: self._look(airflow, simulated, position), TIMEOUT_SECONDS)
 
     def _look(self, airflow: Airflow, simulated: RunStatus, position: str) -> tuple[Status, list[Fact]]:
         settings, plan = self.stack.settings, simulated.plan
-        status = gather(settings, {name: service.state for name, service in self.stack.health().items()})
+        status = self._status()
         raise_on_failure(airflow, status, settings.home / "airflow" / "logs")
         inputs = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
         if not self._marts_requested and not facts.missing([inputs[0], facts.sold(status)]):

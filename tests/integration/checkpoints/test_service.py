@@ -54,11 +54,11 @@ def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_p
     @eventually
     def both_have_counted():
         latest = progress.latest(settings)
-        assert latest[view.name]["batch"] is not None
-        assert latest[beside.name]["batch"] is not None
-        assert (latest[view.name]["lag"], latest[view.name]["error"]) == (0, None)
+        assert latest[view.name].batch is not None
+        assert latest[beside.name].batch is not None
+        assert (latest[view.name].lag, latest[view.name].error) == (0, None)
         # Six events for deduplication, and three windows.
-        assert latest[view.name]["state_rows"] == 9
+        assert latest[view.name].state_rows == 9
 
     with serving(settings, view, beside):
         both_have_counted()
@@ -70,9 +70,9 @@ def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_p
         def it_is_computed_again():
             assert counts() == [("10:00", 2), ("10:01", 2), ("10:02", 2)]
             latest = progress.latest(settings)[view.name]
-            assert latest["generation"] == 2
+            assert latest.generation == 2
             # The rows are there before the batch is finished, and the journal is of finished batches.
-            assert latest["batch"] is not None
+            assert latest.batch is not None
 
         it_is_computed_again()
     for query in (view, beside):
@@ -89,9 +89,9 @@ def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_p
         def one_is_refused_and_the_other_continues():
             assert counts() == [(f"10:0{minute}", 2) for minute in range(5)]
             latest = progress.latest(settings)[beside.name]
-            assert latest["error"] is not None, "the refusal is published after the first rows of the other"
-            assert "1.changelog is missing" in latest["error"]
-            assert latest["failures"] > 0
+            assert latest.error is not None, "the refusal is published after the first rows of the other"
+            assert "1.changelog is missing" in latest.error
+            assert latest.failures > 0
 
         one_is_refused_and_the_other_continues()
     rows = spark.table(progress.TABLE.name).where(f"query = '{view.name}' AND batch IS NOT NULL").collect()

@@ -145,8 +145,8 @@ def test_a_view_that_is_reset_leaves_the_job_and_both_go_on(spark, settings, pai
         @eventually
         def each_has_its_own_progress():
             latest = progress.latest(settings)
-            assert [latest[view.name]["generation"] for view in pair] == [2, 1]
-            assert [latest[view.name]["lag"] for view in pair] == [0, 0]
+            assert [latest[view.name].generation for view in pair] == [2, 1]
+            assert [latest[view.name].lag for view in pair] == [0, 0]
 
         each_has_its_own_progress()
     assert str(job_of(settings, first)) == f"{first.name}/2"
@@ -173,9 +173,9 @@ def test_a_view_that_fails_leaves_the_job_and_continues_when_it_is_mended(settin
         def it_fails_alone():
             visit.time_passes()
             latest = progress.latest(settings)
-            assert (latest[first.name]["error"], latest[first.name]["generation"]) == (None, 1)
-            assert "poison" in (latest[second.name]["error"] or "")
-            assert latest[second.name]["generation"] == 2
+            assert (latest[first.name].error, latest[first.name].generation) == (None, 1)
+            assert "poison" in (latest[second.name].error or "")
+            assert latest[second.name].generation == 2
 
         it_fails_alone()
     mended = replace(second, process=numbered)

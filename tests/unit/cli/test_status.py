@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from lockstep.cli.main import app
 from lockstep.cli.status import report
-from lockstep.status.model import Status
+from lockstep.status.model import Problem, Status
 
 
 def run(status: Status, *options: str) -> Result:
@@ -32,7 +32,7 @@ def test_the_exit_code_is_0_when_all_is_right() -> None:
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_the_exit_code_is_1_when_there_is_a_problem(options: tuple[str, ...]) -> None:
-    result = run(Status([], [], problems=["kafka is stopped"]), *options)
+    result = run(Status([], [], problems=[Problem("service:kafka", "kafka is stopped", "start it")]), *options)
     assert result.exit_code == 1
     assert "kafka is stopped" in result.output
 
@@ -41,8 +41,8 @@ def test_what_does_not_answer_is_a_problem_and_raises_nothing(tmp_path: Path, mo
     own_ports(monkeypatch, tmp_path)
     result = CliRunner().invoke(app, ["status", "--json"])
     assert result.exit_code == 1, result.output
-    problems = json.loads(result.stdout)["problems"]
-    assert "kafka is stopped: see `lockstep logs kafka`" in problems
-    assert any(problem.startswith("Airflow's login at") for problem in problems)
-    assert any(problem.startswith("the broker did not list the offsets of the topics") for problem in problems)
-    assert any(problem.startswith("the control database does not answer") for problem in problems)
+    problems = {problem["key"]: problem["line"] for problem in json.loads(result.stdout)["problems"]}
+    assert problems["service:kafka"] == "kafka is stopped: see `lockstep logs kafka` and `lockstep doctor`"
+    assert problems["unreachable:airflow"].startswith("Airflow's login at")
+    assert problems["unreachable:kafka"].startswith("the broker did not list the offsets of the topics")
+    assert problems["unreachable:postgres"].startswith("the control database does not answer")

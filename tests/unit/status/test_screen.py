@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from io import StringIO
 
 from rich.console import Console
 
 from lockstep.airflow_api import Run
 from lockstep.quality.outcomes import GateVerdict
-from lockstep.status.model import Status, Stream, ViewStatus
+from lockstep.status.model import AirflowStatus, Problem, Status, Stream, ViewStatus
 from lockstep.status.screen import render
 
 STATUS = Status(
@@ -20,9 +21,9 @@ STATUS = Status(
         ViewStatus("ad_ctr", 0, 0, 0, None, windows=0, unexplained=0, sample=None),
     ],
     health={"kafka": "stopped"},
-    runs={"ingest": Run("ingest", "run-1", "failed", "2026-11-20T10:00:00+00:00")},
+    airflow=AirflowStatus(runs={"ingest": Run("ingest", "run-1", "failed", "2026-11-20T10:00:00+00:00")}),
     quality={"silver.clicks": GateVerdict(True, 14, 0, 3253), "silver.orders": GateVerdict(False, 14, 2, 3)},
-    problems=["kafka is stopped"],
+    problems=[Problem("service:kafka", "kafka is stopped", "start it", datetime(2026, 11, 20, 10, tzinfo=UTC))],
 )
 
 
@@ -34,7 +35,7 @@ def lines(status: Status) -> list[str]:
 
 
 def test_the_problems_come_first() -> None:
-    assert lines(STATUS)[:2] == ["Not all is right:", "- kafka is stopped"]
+    assert lines(STATUS)[:2] == ["Not all is right:", "- kafka is stopped (since 2026-11-20 10:00:00 UTC): start it"]
     assert lines(Status([], []))[0] == "All is right."
 
 
@@ -59,5 +60,6 @@ def test_json_has_the_fields_of_each_fact() -> None:
     printed = json.loads(json.dumps(STATUS.as_dict()))
     assert printed["ok"] is False
     assert printed["quality"]["silver.orders"] == {"success": False, "checks": 14, "failed": 2, "rows": 3}
-    assert printed["runs"]["ingest"]["state"] == "failed"
+    assert printed["airflow"]["runs"]["ingest"]["state"] == "failed"
     assert [view["verdict"] for view in printed["views"]] == ["equal", "nothing compared yet"]
+    assert printed["problems"][0]["since"] == "2026-11-20T10:00:00Z"

@@ -1,0 +1,206 @@
+"""What is not all right, from what the status has gathered. Pure: one function for each kind of trouble."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from lockstep.live.progress import Progress
+from lockstep.status.model import HEALTHY, Problem, Status
+
+# transaction.max.timeout.ms of a broker is 15 minutes: then it ends a transaction of which it knows.
+_LONGEST_TRANSACTION = timedelta(minutes=15)
+# Below this, PostgreSQL and the broker are close to a write that fails: the share of the disk, or the bytes if that is less.
+_FREE_SHARE, _FREE_BYTES = 0.05, 2 * 1024**3
+# Time to get a new certificate.
+_CERTIFICATE_NOTICE = timedelta(days=14)
+# Of so many rows of one commit, so large a share is late: not some late rows, but a wrong clock or no time at all.
+_LATE_ROWS, _LATE_SHARE = 100, 0.9
+# How many names a line has.
+_NAMES = 5
+
+# By layer, where to look when it is behind.
+_LAG_FIXES = {
+    "bronze": "see the runs of the DAG ingest and `lockstep ledger lag`",
+    "silver": "see the runs of the DAG refine and `lockstep ledger lag`",
+    "gold": "see the runs of the DAG refine and the gates of silver",
+    "live": "see `lockstep logs live` and `lockstep ledger lag`",
+}
+
+
+def problems(status: Status, now: datetime) -> list[Problem]:
+    """One for each thing that is not all right.
+
+    Args:
+        now: UTC.
+    """
+    return [
+        *_services(status),
+        *_disks(status),
+        *_certificates(status, now),
+        *_dags(status),
+        *_topics(status),
+        *_sums(status),
+        *_transactions(status, now),
+        *_lags(status),
+        *_live(status),
+        *_late_rows(status),
+        *_gates(status),
+        *_differences(status),
+    ]
+
+
+def _services(status: Status) -> Iterator[Problem]:
+    for name, state in status.health.items():
+        if state != HEALTHY:
+            yield Problem(f"service:{name}", f"{name} is {state}", f"see `lockstep logs {name}` and `lockstep doctor`")
+
+
+def _disks(status: Status) -> Iterator[Problem]:
+    for folder, disk in status.disks.items():
+        if disk.free < min(_FREE_BYTES, _FREE_SHARE * disk.size):
+            yield Problem(
+                f"disk:{folder}",
+                f"{disk.free // 1024**2:,} MB of {disk.size // 1024**2:,} are free on the disk of {folder}",
+                "free some, or lower LOCKSTEP_RETAIN_HOURS and run the DAG maintain",
+            )
+
+
+def _certificates(status: Status, now: datetime) -> Iterator[Problem]:
+    for file, ends in status.certificates.items():
+        if ends - now < _CERTIFICATE_NOTICE:
+            when = "was valid until" if ends < now else "is valid until"
+            yield Problem(f"certificate:{file}", f"the certificate in {file} {when} {ends:%F %T} UTC", "renew it")
+
+
+def _dags(status: Status) -> Iterator[Problem]:
+    # A DAG without a schedule runs when a person asks, and who asked sees on its page what became of it.
+    scheduled = [dag for dag in status.airflow.dags.values() if dag.schedule]
+    for dag in scheduled:
+        if dag.paused:
+            yield Problem(
+                f"dag-paused:{dag.name}",
+                f"DAG {dag.name} is paused, so it does not run",
+                f"unpause it on Airflow's page, or with `lockstep airflow dags unpause {dag.name}`",
+            )
+        run = status.airflow.runs.get(dag.name)
+        if run and run.failed:
+            yield Problem(
+                f"dag-failed:{dag.name}",
+                f"the last run of the DAG {dag.name} failed",
+                f"see the log of its red task on Airflow's page /dags/{dag.name}/runs/{run.run_id}",
+                datetime.fromisoformat(run.ended_at) if run.ended_at else None,
+            )
+    for file, error in status.airflow.import_errors.items():
+        yield Problem(f"dag-import:{file}", f"Airflow cannot import {file}: {error}", "correct the file")
+
+
+def _topics(status: Status) -> Iterator[Problem]:
+    for stream in status.without_topic:
+        yield Problem(
+            f"topic:{stream}",
+            f"{stream} has no topic, so nothing can be produced to it",
+            "`lockstep up kafka` makes it",
+        )
+
+
+def _sums(status: Status) -> Iterator[Problem]:
+    for s in status.streams:
+        if not s.adds_up:
+            yield Problem(
+                f"sums:{s.name}",
+                f"{s.name}: the rows of bronze and silver do not add up",
+                "see `lockstep ledger verify`",
+            )
+
+
+def _transactions(status: Status, now: datetime) -> Iterator[Problem]:
+    for s in status.streams:
+        for p in s.partitions:
+            if p.waiting and p.written_at and now - p.written_at > _LONGEST_TRANSACTION:
+                yield Problem(
+                    f"transaction:{s.topic}-{p.partition}",
+                    f"{p.waiting:,} records of {s.topic}-{p.partition} wait behind a transaction that is open",
+                    "see `kafka-transactions find-hanging`",
+                    p.written_at,
+                )
+
+
+def _lags(status: Status) -> Iterator[Problem]:
+    """One for each layer: where a layer stands still, it does for all."""
+    behind: dict[str, dict[str, int]] = {}
+    for s in status.streams:
+        for table, offsets in s.overdue.items():
+            layer, _, view = table.partition(".")
+            of_layer = behind.setdefault(layer, {})
+            of_layer[view or s.name] = of_layer.get(view or s.name, 0) + offsets
+    for layer, of_layer in behind.items():
+        named = sorted(of_layer.items(), key=lambda item: -item[1])
+        what = _names([f"{name} ({offsets:,} offsets)" for name, offsets in named])
+        yield Problem(f"lag:{layer}", f"{layer} is further behind than it may be: {what}", _LAG_FIXES[layer])
+
+
+def _live(status: Status) -> Iterator[Problem]:
+    failing: dict[str, list[Progress]] = {}
+    for v in status.views:
+        if v.live is None:
+            continue
+        if v.live.failures:
+            failing.setdefault(v.live.error or "", []).append(v.live)
+        if v.live.dropped_rows:
+            yield Problem(
+                f"live-dropped:{v.name}",
+                f"the live query of {v.name} has dropped {v.live.dropped_rows:,} rows as too late, which it must never do",
+                f"compare it with `lockstep reconcile {v.name}`, and compute it again with "
+                f"`lockstep checkpoints reset {v.name} --to earliest --reason …`",
+            )
+    # Views that share a job fail together.
+    for error, queries in failing.items():
+        names = [q.query for q in queries]
+        yield Problem(
+            f"live-failing:{','.join(names)}",
+            f"live: {_names(names)} failed {max(q.failures for q in queries)} times in a row: {error}",
+            "see `lockstep logs live` and `lockstep checkpoints verify`",
+        )
+    # Only where the service runs: a service that does not is a problem of its own.
+    if status.health.get("live") == HEALTHY and (unknown := [v.name for v in status.views if v.live is None]):
+        yield Problem(
+            f"live-missing:{','.join(unknown)}",
+            f"the live service does not run {_names(unknown)}",
+            "if they are new: `lockstep down live`, then `lockstep up live`; else see `lockstep logs live`",
+        )
+
+
+def _late_rows(status: Status) -> Iterator[Problem]:
+    for v in status.views:
+        late = v.recent.get("ignored", 0) + v.recent.get("side_output", 0)
+        rows = late + v.recent.get("counted", 0)
+        if rows >= _LATE_ROWS and late >= _LATE_SHARE * rows:
+            yield Problem(
+                f"late:{v.name}",
+                f"{late:,} of the newest {rows:,} rows of {v.name} came too late",
+                f"see late.{v.name} for whose they are: a producer that sets no time, or a wrong clock",
+            )
+
+
+def _gates(status: Status) -> Iterator[Problem]:
+    for table, verdict in status.quality.items():
+        if not verdict.success:
+            yield Problem(
+                f"gate:{table}",
+                f"the gate of {table} is shut: {verdict}",
+                "see the data docs; a replay with corrected code, or a corrected suite, opens it",
+            )
+
+
+def _differences(status: Status) -> Iterator[Problem]:
+    for v in status.views:
+        if v.unexplained:
+            yield Problem(
+                f"unexplained:{v.name}",
+                f"{v.name}: live and batch differ in {v.unexplained} windows, such as {v.sample}",
+                f"see `lockstep reconcile {v.name}`",
+            )
+
+
+def _names(names: list[str]) -> str:
+    more = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
