@@ -53,7 +53,7 @@ class Progress:
         watermark: UTC; None before there is one.
         state_rows: the sum over all stateful operators at the last count; None before the first count.
         state_bytes: the memory of the state stores.
-        dropped_rows: the rows that Spark dropped as too late; it must never drop any.
+        dropped_rows: the rows that Spark has dropped as too late since the service started; it must never drop any.
         failures: how often in a row the query has failed.
         error: why it failed the last time.
     """
@@ -85,6 +85,7 @@ def parse(
     failures: int = 0,
     error: str | None = None,
     state_rows: int | None = None,
+    dropped_rows: int = 0,
 ) -> Progress:
     """Turn Spark's own JSON (``lastProgress``; None before the first batch) into a view's progress. Pure.
 
@@ -92,7 +93,7 @@ def parse(
         topics: what the view reads. Its job may read more, and what concerns the whole job is the same for all its views.
     """
     if last_progress is None:
-        return Progress(query, generation, failures=failures, error=error)
+        return Progress(query, generation, failures=failures, error=error, dropped_rows=dropped_rows)
     operators = last_progress.get("stateOperators", [])
     watermark = last_progress.get("eventTime", {}).get("watermark")
     input_rows = _input_rows(last_progress["sources"], topics)
@@ -114,10 +115,15 @@ def parse(
         # Not Spark's own number: when Spark tracks it, every write to the state costs a read too.
         state_rows=state_rows,
         state_bytes=sum(operator.get("memoryUsedBytes", 0) for operator in operators),
-        dropped_rows=sum(operator.get("numRowsDroppedByWatermark", 0) for operator in operators),
+        dropped_rows=dropped_rows,
         failures=failures,
         error=error,
     )
+
+
+def rows_dropped(report: Mapping[str, Any]) -> int:
+    """The rows that one micro-batch has dropped as too late. Spark reports it of this batch alone."""
+    return sum(operator.get("numRowsDroppedByWatermark", 0) for operator in report.get("stateOperators", []))
 
 
 def _input_rows(sources: Iterable[Mapping[str, Any]], topics: Collection[str]) -> int:

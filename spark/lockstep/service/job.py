@@ -22,7 +22,7 @@ from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, query
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generations import Generation, Job
-from lockstep.live.progress import Progress, parse
+from lockstep.live.progress import Progress, parse, rows_dropped
 from lockstep.live.sink import Member
 
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ class JobHandle:
         error: why it failed the last time.
         journal: the digests of its checkpoint's files, by path; None before they were read.
         state_rows: by view, the last count of its state's rows.
+        dropped_rows: how many rows Spark has dropped as too late, as far as ``reported_at``.
+        reported_at: the time of the newest report that was read, as Spark writes it.
     """
 
     members: Sequence[Member]
@@ -99,6 +101,8 @@ class JobHandle:
     error: str | None = None
     journal: Mapping[str, FileDigest] | None = None
     state_rows: Mapping[str, int] = field(default_factory=dict)
+    dropped_rows: int = 0
+    reported_at: str = ""
 
     @property
     def job(self) -> Job:
@@ -179,8 +183,13 @@ class JobHandle:
 
     def progress(self) -> list[Progress]:
         """The progress of each view, as Spark reports it of the query."""
-        report = self.running.lastProgress if self.running is not None else None
-        last = json.loads(report.json) if report else None
+        # Not only the last one: what a batch has dropped is in no later report.
+        reports = [json.loads(report.json) for report in self.running.recentProgress] if self.running else []
+        for report in reports:
+            if report["timestamp"] > self.reported_at:
+                self.dropped_rows += rows_dropped(report)
+                self.reported_at = report["timestamp"]
+        last = reports[-1] if reports else None
         return [
             parse(
                 view.name,
@@ -190,6 +199,7 @@ class JobHandle:
                 self.failures,
                 self.error,
                 self.state_rows.get(view.name),
+                self.dropped_rows,
             )
             for generation, view in self.members
         ]

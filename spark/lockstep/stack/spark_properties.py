@@ -83,6 +83,8 @@ def _always(settings: Settings) -> dict[str, str]:
         "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
         "spark.sql.streaming.metricsEnabled": "true",
         "spark.sql.streaming.minBatchesToRetain": "100",
+        # All reports since the last publication of the progress, 20 s before: a batch begins each second at most.
+        "spark.sql.streaming.numRecentProgressUpdates": "30",
         **_local_disk_without_forks(settings),
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

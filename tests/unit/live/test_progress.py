@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from lockstep.live.progress import parse
+from lockstep.live.progress import parse, rows_dropped
 
 LAST_PROGRESS = {
     "batchId": 7,
@@ -26,10 +26,10 @@ LAST_PROGRESS = {
 
 
 def test_progress_is_summed_over_sources_and_operators():
-    progress = parse("a", 2, LAST_PROGRESS, {"views", "clicks"}, state_rows=11)
+    progress = parse("a", 2, LAST_PROGRESS, {"views", "clicks"}, state_rows=11, dropped_rows=4)
     assert (progress.query, progress.generation, progress.batch, progress.batch_ms) == ("a", 2, 7, 800)
     assert (progress.input_rows, progress.rows_per_second, progress.lag) == (4 + 6 + 3, 13 / 0.8, 5)
-    assert (progress.state_rows, progress.state_bytes, progress.dropped_rows) == (11, 300, 1)
+    assert (progress.state_rows, progress.state_bytes, progress.dropped_rows) == (11, 300, 4)
     assert progress.at == datetime(2026, 11, 21, 9, 0, 0, 250_000, UTC)
     assert progress.watermark == datetime(2026, 11, 21, 6, 59, tzinfo=UTC)
 
@@ -50,3 +50,8 @@ def test_what_the_job_reads_for_other_views_is_not_counted():
 def test_a_query_that_does_not_run_has_its_error():
     progress = parse("a", 1, None, {"views"}, 3, "no topic views yet")
     assert (progress.batch, progress.failures, progress.error) == (None, 3, "no topic views yet")
+
+
+def test_what_a_batch_has_dropped_is_summed_over_its_operators():
+    assert rows_dropped(LAST_PROGRESS) == 1
+    assert rows_dropped({"batchId": 8}) == 0

@@ -1,0 +1,28 @@
+"""What the service remembers of a job between two publications."""
+
+import json
+from types import SimpleNamespace
+
+from tests.unit.live.test_progress import LAST_PROGRESS
+
+from lockstep.live.generations import Generation
+from lockstep.service.job import JobHandle
+
+
+def report(batch: int, dropped: int) -> SimpleNamespace:
+    fields = {"batchId": batch, "timestamp": f"2026-11-21T09:00:0{batch}.000Z"}
+    return SimpleNamespace(
+        json=json.dumps(LAST_PROGRESS | fields | {"stateOperators": [{"numRowsDroppedByWatermark": dropped}]})
+    )
+
+
+def test_rows_that_an_earlier_batch_has_dropped_stay_in_the_progress() -> None:
+    view = SimpleNamespace(name="a", streams=())
+    # Spark drops none of our rows, so there is no real query that could report some.
+    query = SimpleNamespace(recentProgress=[report(1, 2), report(2, 0)])
+    handle = JobHandle([(Generation("a"), view)], spark=None, running=query)  # type: ignore[list-item,arg-type]
+    assert [p.dropped_rows for p in handle.progress()] == [2]
+    query.recentProgress = [report(2, 0), report(3, 5), report(4, 0)]
+    assert [(p.batch, p.dropped_rows) for p in handle.progress()] == [(4, 7)]
+    handle.running = None
+    assert [(p.batch, p.dropped_rows) for p in handle.progress()] == [(None, 7)]
