@@ -1,5 +1,6 @@
 """The one Spark Connect server: its process, and its health check."""
 
+import shutil
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -27,8 +28,8 @@ def network(settings: Settings) -> dict[str, str]:
 def prepare(settings: Settings) -> None:
     """Fetch the jars, and write the properties to a file that a person can read."""
     jars.fetch(settings)
-    for directory in ("run", "warehouse", "tmp/spark", "tmp/java"):
-        (settings.home / directory).mkdir(parents=True, exist_ok=True)
+    for directory in (run_dir(settings), settings.home / "warehouse", *_scratch(settings)):
+        directory.mkdir(parents=True, exist_ok=True)
     properties = javaproperties.dumps(spark_properties.of(settings), timestamp=False)
     _properties(settings).write_text(properties)
 
@@ -36,12 +37,15 @@ def prepare(settings: Settings) -> None:
 def launch(settings: Settings) -> Launch:
     """The process of the server: its JVM, which inherits the lake's lease."""
     lease_descriptor = lease.take(settings)
+    # A server that was killed leaves its blocks and its copies of the state behind: a hundred megabytes each time.
+    for directory in _scratch(settings):
+        shutil.rmtree(directory, ignore_errors=True)
     prepare(settings)
     java = find_java()
     home = jars.spark_home()
     ours = jars.classpath(settings, "spark")
     argv = [str(java.executable), f"-Xmx{settings.spark_memory}", "-XX:+UseParallelGC", *COMPILERS, *SPARK_OPENS]
-    argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={settings.home / 'tmp' / 'java'}"]
+    argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={_scratch(settings)[1]}"]
     argv += [LOGGING]
     argv += ["-cp", ":".join(map(str, [f"{home}/jars/*", *ours])), "org.apache.spark.deploy.SparkSubmit"]
     argv += ["--properties-file", str(_properties(settings))]
@@ -83,6 +87,11 @@ def check(settings: Settings) -> str:
     if rows[0]["one"] != 1:
         raise Unhealthy(f"SELECT 1 through {settings.spark_remote} returned {rows}")
     return f"Spark {version('pyspark')} answers at {settings.spark_remote}"
+
+
+def _scratch(settings: Settings) -> tuple[Path, Path]:
+    """What only a running server needs: Spark's local directory, and the JVM's temporary one."""
+    return settings.home / "tmp" / "spark", settings.home / "tmp" / "java"
 
 
 def _properties(settings: Settings) -> Path:

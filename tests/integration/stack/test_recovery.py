@@ -51,6 +51,9 @@ def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_anothe
         scenario.server_dies_under_a_live_query("P7", nth=2)
         scenario.server_dies_between_two_tables()  # P6 of a shared job
         scenario.recovers()
+    began = psutil.Process(stack.pid("spark")).create_time()
+    left = [path.name for path in (stack.settings.home / "tmp").glob("*/*") if path.stat().st_ctime < began]
+    assert left == [], "the killed servers have left files on the disk"
 
 
 @pytest.mark.parametrize("service", ["postgres", "kafka"])
