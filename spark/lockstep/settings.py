@@ -7,7 +7,7 @@ import os
 import tomllib
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -76,6 +76,7 @@ class Settings(BaseSettings):
     spark_master_ui_port: int = 8090
     spark_worker_ui_port: int = 8091
     airflow_port: int = 8080
+    metrics_port: int = 9464
 
     spark_master: str = Field(
         "",
@@ -119,6 +120,11 @@ class Settings(BaseSettings):
         description="a record that is older, and that a layer has not read, is a problem of `lockstep status`",
     )
     airflow_hours: int = Field(720, ge=168, description="how long Airflow's database keeps runs")
+
+    notifiers: list[dict[str, Any]] = Field(
+        [],
+        description="who is told of problems: `class` of each is one of Airflow's notifiers, and the rest are its arguments",
+    )
 
     webhook_url: str = Field("", description="where alerts are posted to")
     mail_server: str = Field("", description="the SMTP server that takes alerts, as host:port")

@@ -4,10 +4,12 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 
+import httpx
+
 from lockstep import heartbeat, project
-from lockstep.settings import Settings
-from lockstep.stack import airflow_services, broker, connect, postgres, spark_cluster, spark_server
-from lockstep.stack.errors import StackError
+from lockstep.settings import LOOPBACK, Settings
+from lockstep.stack import airflow_services, broker, connect, net, postgres, spark_cluster, spark_server
+from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.services import Launch, Service
 
 GROUPS = {"airflow": tuple(service.name for service in airflow_services.SERVICES)}
@@ -26,6 +28,24 @@ LIVE = Service(
     name="live", check=_running, heartbeat=heartbeat.last, launch=_live, needs=("kafka", "spark"), megabytes=300
 )
 
+
+def _monitor(settings: Settings) -> Launch:
+    return Launch([sys.executable, "-m", "lockstep.monitor"], cwd=settings.home)
+
+
+def _metrics(settings: Settings) -> str:
+    """Ask the monitor for its metrics."""
+    url = f"http://{LOOPBACK}:{settings.metrics_port}/metrics"
+    try:
+        net.http().get(url).raise_for_status()
+    except httpx.HTTPError as error:
+        raise Unhealthy(f"{url}: {error}") from error
+    return f"metrics at {url}"
+
+
+# It needs no other service, because it must tell when one of them does not run.
+MONITOR = Service(name="monitor", check=_metrics, launch=_monitor, ports=("metrics_port",), megabytes=300)
+
 SERVICES: dict[str, Service] = {
     service.name: service
     for service in (
@@ -35,6 +55,7 @@ SERVICES: dict[str, Service] = {
         spark_server.SERVICE,
         *airflow_services.SERVICES,
         LIVE,
+        MONITOR,
     )
 }
 

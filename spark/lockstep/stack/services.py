@@ -1,5 +1,6 @@
 """What a service of the stack is: how it is prepared, started, checked, and configured once it is healthy."""
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -100,7 +101,7 @@ def environment(settings: Settings) -> dict[str, str]:
     """The settings as ``LOCKSTEP_*`` variables, so that a child process reads the same ones. Secrets stay in their file."""
     values = {name: getattr(settings, name) for name in type(settings).model_fields}
     return {
-        f"LOCKSTEP_{name.upper()}": str(value)
+        f"LOCKSTEP_{name.upper()}": json.dumps(value) if isinstance(value, list) else str(value)
         for name, value in values.items()
         if value is not None and not isinstance(value, SecretStr)
     }

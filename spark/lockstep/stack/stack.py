@@ -121,6 +121,13 @@ class Stack:
             states = threads.map(lambda service: self._health(service, processes), services)
             return {service.name: health for service, health in zip(services, states, strict=True)}
 
+    def answers(self) -> dict[str, Health]:
+        """Check whether each service answers, whoever has started it: in containers, no supervisor knows their processes."""
+        services = [s for s in self.services.values() if s.launch and not s.on_demand]
+        with ThreadPoolExecutor(len(services)) as threads:
+            states = threads.map(lambda service: self._checked(lambda: service.check(self.settings)), services)
+            return {service.name: health for service, health in zip(services, states, strict=True)}
+
     def pid(self, name: str) -> int | None:
         """The process of a service: the JVM, the postmaster and so on, not a wrapper. None when it does not run."""
         process = self.supervisor.processes().get(name)

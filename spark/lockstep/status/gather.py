@@ -24,6 +24,7 @@ from lockstep.live.frontier import live_position
 from lockstep.live.progress import Progress
 from lockstep.quality import outcomes
 from lockstep.reconcile.record import last
+from lockstep.status import open_problems
 from lockstep.status.lag import PartitionLag, overdue, partition_lags, total
 from lockstep.status.machine import certificates, disks
 from lockstep.status.model import AirflowStatus, Problem, Status, Stream, ViewStatus
@@ -67,8 +68,23 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
         status = replace(status, views=views, quality=outcomes.latest(settings).verdicts)
     except psycopg2.OperationalError as error:
         unreachable.append(_no_database(error))
-    found = {problem.key: problem for problem in unreachable + problems(status, datetime.now(UTC))}
-    return replace(status, problems=[*found.values()])
+    return replace(
+        status, problems=_since(open_problems.load(settings), unreachable + problems(status, datetime.now(UTC)))
+    )
+
+
+def _since(memory: open_problems.Memory, problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, each once, with when the monitor saw them first; and the notifiers that could not send their notices."""
+    found = {problem.key: problem for problem in problems}
+    for name, unsent in memory.unsent.items():
+        what = f"{len(unsent.notices)} notices could not be sent by the notifier {name}: {unsent.error}"
+        found[f"notifier:{name}"] = Problem(
+            f"notifier:{name}", what, "correct the setting notifiers, or its connection"
+        )
+    return [
+        replace(p, since=memory.open[key].problem.since) if p.since is None and key in memory.open else p
+        for key, p in found.items()
+    ]
 
 
 def _no_database(error: psycopg2.OperationalError) -> Problem:

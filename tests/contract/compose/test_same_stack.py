@@ -163,7 +163,7 @@ def test_all_who_touch_the_lake_see_it_at_the_same_place(services: dict[str, Any
     holders = {name for name, service in services.items() if mount in service.get("volumes", [])}
     airflow_processes = {name for name in services if name.startswith("airflow-")}
     # PostgreSQL's is brought forward from the lake when it starts.
-    assert holders == {"spark", "spark-worker", "live", "postgres-post-start"} | airflow_processes
+    assert holders == {"spark", "spark-worker", "live", "monitor", "postgres-post-start"} | airflow_processes
     assert "deploy" not in services["spark"], "one server per lake"
 
 
