@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import httpx
+from dotenv import dotenv_values
 from psycopg2 import sql
 
 from lockstep.airflow_api import USER, connected
@@ -30,7 +31,9 @@ def airflow_home(settings: Settings) -> Path:
 
 
 def configuration(settings: Settings) -> dict[str, str]:
-    """Airflow's configuration as its own variables, with the secrets. It is the same in every process."""
+    """Airflow's configuration as its own variables, with the secrets, and with the connections (``AIRFLOW_CONN_*``) of the
+    project's ``.env``. It is the same in every process.
+    """
     jwt = settings.airflow_jwt_secret.get_secret_value()
     sections = {
         "CORE": {
@@ -81,6 +84,8 @@ def configuration(settings: Settings) -> dict[str, str]:
     variables = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
     # The folder of airflow_local_settings.py: the scheduler imports there what its tasks, which are forks of it, need.
     path = python_path(settings, resource("infra") / "airflow")
+    given = {name: value or "" for name, value in dotenv_values(settings.project / ".env").items()}
+    variables |= {name: value for name, value in given.items() if name.startswith("AIRFLOW_CONN_")}
     return variables | {"AIRFLOW_HOME": str(airflow_home(settings)), "PYTHONPATH": path}
 
 

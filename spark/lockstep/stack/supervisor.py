@@ -63,12 +63,17 @@ class Supervisor:
         return f"unix://{self.socket}"
 
     def ensure(self, services: list[Service]) -> None:
-        """Start a supervisor that knows these services, unless one runs.
+        """Start a supervisor that knows these services, unless one runs. One that runs gets to know those that are new.
 
         Raises:
             StackError: it does not start.
         """
         if self.running():
+            self.config_file.write_text(self.configuration(services))
+            # `changed` and `removed` groups stay as they are: their processes may run.
+            ((added, _, _),) = self._call("supervisor.reloadConfig")
+            for name in added:
+                self._call("supervisor.addProcessGroup", name)
             return
         for directory in (run_dir(self.settings), self.settings.home / "logs"):
             directory.mkdir(parents=True, exist_ok=True)
