@@ -5,7 +5,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from pyspark import cloudpickle
+
+from lockstep import project
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +23,8 @@ if TYPE_CHECKING:
 def _session_type() -> Any:
     from pyspark.sql.connect.session import SparkSession
 
+    _send_code_of_project()
+
     class Session(SparkSession):
         """PySpark's session without its ``__del__`` (``pyspark.sql.connect.session.SparkSession``, seen in pyspark 4.1.1).
 
@@ -29,6 +36,20 @@ def _session_type() -> Any:
             """Whoever opened the session stops it."""
 
     return Session
+
+
+def _send_code_of_project() -> None:
+    """Send the functions of the project to the server with their code.
+
+    Sent by name, a Python worker that has imported the module before it was changed would run the old code, under the new version
+    of its definition.
+    """
+    try:
+        package = import_module(project.package())
+    except project.ProjectInvalid:
+        # A session without a project runs none of its functions.
+        return
+    cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
 
 
 def open_session(remote: str) -> Any:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lockstep.monitor")
 # A look costs about half a second of a core, most of it in Airflow's API server.
-LOOK_SECONDS = 20.0
+LOOK_SECONDS = 15.0
 # Nobody is told of what does not answer while the stack starts, unless it takes longer than this.
 SETTLING_SECONDS = 180.0
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException, PySparkException
 
 from lockstep.checkpoints import inspection, journal
+from lockstep.checkpoints.compatible import fingerprints
 from lockstep.checkpoints.forks import separate
 from lockstep.checkpoints.journal import FileDigest
 from lockstep.checkpoints.prepare import ViewCannotJoin, prepare_start
@@ -50,6 +51,8 @@ def adopt_or_start(
 ) -> "StreamingQuery":
     """The job's query: the one that still runs in its session, or a new one from its checkpoint.
 
+    One that runs definitions of before is stopped, and started again.
+
     Args:
         every: the seconds between two micro-batches of a new one.
 
@@ -58,8 +61,10 @@ def adopt_or_start(
         LockstepError: the query may not start; the message says why.
     """
     job, name = members[0][0].job, query.name(members)
+    definitions = zip(members, fingerprints(config, members), strict=True)
+    unchanged = all(generations.last_definition(config, generation) == new for (generation, _), new in definitions)
     for running in spark.streams.active:
-        if running.name == name and running.id == Checkpoint(job.location(config)).id():
+        if unchanged and running.name == name and running.id == Checkpoint(job.location(config)).id():
             log.info("%s: the query still runs and continues", name)
             return running
         log.info("%s: the query %s that runs is of before, so it is stopped", name, running.name)

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,8 @@ from lockstep import heartbeat
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import chosen
-from lockstep.live import generations
-from lockstep.live.generations import SHARED, Job
+from lockstep.live import generations, progress
+from lockstep.live.generations import SHARED, Generation, Job
 from lockstep.live.quiet_partitions import QuietPartitions
 from lockstep.live.sink import Member
 from lockstep.service.job import JobHandle, members_of, session_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.contracts import Contract
+    from lockstep.definition import View
     from lockstep.settings import Settings
 
 log = logging.getLogger("lockstep.live")
@@ -33,6 +35,16 @@ def seconds_between_batches(jobs: int, cores: int) -> float:
     return max(1.0, jobs / cores)
 
 
+def removed_jobs(config: "Settings", views: "Iterable[View]") -> set[Job]:
+    """The jobs of the views that the last service ran, and that none of these views has: they were removed, or are not chosen."""
+    current = generations.all_current(config)
+
+    def job_of(name: str) -> Job:
+        return current.get(name, Generation(name)).job
+
+    return {job_of(name) for name in progress.latest(config)} - {job_of(view.name) for view in views}
+
+
 class Jobs:
     """The jobs of the views that run, as the control database has them: each view may leave its job at any time."""
 
@@ -42,13 +54,13 @@ class Jobs:
         self.handles: dict[Job, JobHandle] = {}
         self.watch = LogWatch(config, self._contracts())
         generations.share(config, [view for view in self.views if view.may_share])
-        # All views may have left a shared job while no service ran.
-        for job in generations.earlier_jobs(config):
-            if job.name == SHARED:
-                with connect(config, "live", session_of(config, job)) as spark:
-                    for running in spark.streams.active:
-                        log.info("%s: no view runs in this job any more, so it is stopped", job)
-                        running.stop()
+        # While no service ran, all views may have left a shared job, and views may have been removed.
+        shared = {job for job in generations.earlier_jobs(config) if job.name == SHARED}
+        for job in shared | removed_jobs(config, self.views):
+            with connect(config, "live", session_of(config, job)) as spark:
+                for running in spark.streams.active:
+                    log.info("%s: no view runs in this job any more, so it is stopped", job)
+                    running.stop()
 
     def heartbeats(self) -> QuietPartitions:
         """The heartbeats for the topics of events that the views read."""

@@ -27,11 +27,17 @@ POLL_SECONDS = 2
 PUBLISH_SECONDS = 20.0
 
 
-def run(config: "Settings", stopping: threading.Event, publish_seconds: float = PUBLISH_SECONDS) -> None:
+def run(
+    config: "Settings",
+    stopping: threading.Event,
+    publish_seconds: float = PUBLISH_SECONDS,
+    reloading: threading.Event | None = None,
+) -> None:
     """Keep every view's query running until ``stopping`` is set. A query that fails does not affect the others.
 
     Args:
         publish_seconds: how often the queries' progress and the journals of their checkpoints are written.
+        reloading: if it is set at the end, the queries are left running for the next service.
     """
     with ExitStack() as stack:
         own = stack.enter_context(connect(config, "live"))
@@ -60,7 +66,8 @@ def run(config: "Settings", stopping: threading.Event, publish_seconds: float = 
             stopping.wait(POLL_SECONDS)
         for handle in jobs.handles.values():
             if handle.running is not None:
-                handle.stop()
+                if reloading is None or not reloading.is_set():
+                    handle.stop()
                 handle.update_journal(config)
 
 

@@ -1,5 +1,6 @@
 """The properties of the Spark Connect server."""
 
+from lockstep.checkpoints.problems import RETAINED
 from lockstep.errors import LockstepError
 from lockstep.properties import read
 from lockstep.resources import resource
@@ -82,7 +83,7 @@ def _always(settings: Settings) -> dict[str, str]:
         "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
         "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
         "spark.sql.streaming.metricsEnabled": "true",
-        "spark.sql.streaming.minBatchesToRetain": "100",
+        "spark.sql.streaming.minBatchesToRetain": str(RETAINED),
         # All reports since the last publication of the progress, 20 s before: a batch begins each second at most.
         "spark.sql.streaming.numRecentProgressUpdates": "30",
         **_local_disk_without_forks(settings),

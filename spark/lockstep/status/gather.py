@@ -77,6 +77,9 @@ def _since(memory: open_problems.Memory, problems: Iterable[Problem]) -> list[Pr
     """The problems, each once, with when the monitor saw them first; and the notifiers that could not send their notices."""
     found = {problem.key: problem for problem in problems}
     for name, unsent in memory.unsent.items():
+        if not unsent.error:
+            # They are about to be sent.
+            continue
         what = f"{len(unsent.notices)} notices could not be sent by the notifier {name}: {unsent.error}"
         found[f"notifier:{name}"] = Problem(
             f"notifier:{name}", what, "correct the setting notifiers, or its connection"

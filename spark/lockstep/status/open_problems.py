@@ -72,7 +72,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Unsent:
-    """The notices that a notifier could not send, the oldest first, and why."""
+    """The notices that a notifier has to send, the oldest first, and why it could not; empty: it has not tried yet."""
 
     notices: tuple[Notice, ...]
     error: str
