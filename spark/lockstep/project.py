@@ -5,10 +5,11 @@ setting ``LOCKSTEP_PROJECT`` says where it is, and ``[tool.lockstep]`` in its ``
 """
 
 import sys
+import traceback
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lockstep import settings as configuration
 from lockstep.errors import LockstepError
@@ -23,6 +24,8 @@ class ProjectInvalid(LockstepError):
 class Registry(MutableMapping[str, Item], Generic[Item]):
     """The contracts or views of the project, by name. Their modules are imported at the first use.
 
+    A module that is broken is left out, and stops no other: ``broken`` names it.
+
     Args:
         folder: ``contracts`` or ``views``.
         constant: the name that each module defines, such as ``VIEW``. Its value has a ``name``.
@@ -31,13 +34,26 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
     def __init__(self, folder: str, constant: str) -> None:
         self.folder, self.constant = folder, constant
         self._loaded: dict[str, Item] | None = None
+        self._broken: dict[str, str] = {}
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """By file, why it defines nothing: the error, with its line where that is known."""
+        _ = self._items
+        return dict(self._broken)
 
     @property
     def _items(self) -> dict[str, Item]:
         if self._loaded is None:
-            owner = package()
-            items = [self.load(owner, name) for name in module_names(self.folder)]
-            self._loaded = {item.name: item for item in items}  # type: ignore[attr-defined]
+            owner, loaded = package(), {}
+            for name in module_names(self.folder):
+                try:
+                    item: Any = self.load(owner, name)
+                    loaded[item.name] = item
+                except Exception as error:  # noqa: BLE001 - the code of others, which may raise anything
+                    file = folder(self.folder) / f"{name}.py"
+                    self._broken[str(file)] = _where(error, file)
+            self._loaded = loaded
         return self._loaded
 
     def load(self, owner: str, module: str) -> Item:
@@ -49,9 +65,7 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
         try:
             item: Item = getattr(import_module(f"{owner}.{self.folder}.{module}"), self.constant)
         except (TypeError, AttributeError) as error:
-            raise ProjectInvalid(
-                f"{folder(self.folder) / module}.py does not define {self.constant}: {error}."
-            ) from error
+            raise ProjectInvalid(f"it does not define {self.constant}: {error}") from error
         return item
 
     def __getitem__(self, name: str) -> Item:
@@ -68,6 +82,16 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+
+def _where(error: BaseException, file: Path) -> str:
+    """The error and its line of the file, as far as it tells one."""
+    cause = error.__cause__ or error
+    lines = [frame.lineno for frame in traceback.extract_tb(cause.__traceback__) if frame.filename == str(file)]
+    if isinstance(cause, SyntaxError) and cause.filename == str(file):
+        lines.append(cause.lineno)
+    text = str(error) if isinstance(error, LockstepError) else f"{type(error).__name__}: {error}"
+    return f"line {lines[-1]}: {text}" if lines else text
 
 
 def package() -> str:

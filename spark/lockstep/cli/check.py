@@ -7,7 +7,8 @@ from rich.console import Console
 
 from lockstep import settings
 from lockstep.catalog import connect
-from lockstep.definition.registry import named
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.registry import VIEWS, named
 from lockstep.definition.trial import ensure
 from lockstep.errors import ViewRefused
 
@@ -16,6 +17,9 @@ def check(views: Annotated[str, typer.Argument(help="Names, comma-separated.")] 
     """Check that each view can run live and in batch. Nothing is started, and no table is read."""
     console = Console(highlight=False, soft_wrap=True)
     refused = []
+    for file, reason in (CONTRACTS.broken | VIEWS.broken).items():
+        refused.append(file)
+        console.print(f"{file}: {reason}", style="red", markup=False)
     with connect(settings.load(), "check") as spark:
         for view in named(views):
             try:

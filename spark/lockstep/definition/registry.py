@@ -1,35 +1,32 @@
 """The views of the project; ``VIEWS`` finds them by name."""
 
+from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.check import problems
 from lockstep.errors import UnknownView, ViewRefused
-from lockstep.project import ProjectInvalid, Registry
+from lockstep.project import Registry
 
-
-class _Views(Registry[View]):
-    def load(self, owner: str, module: str) -> View:
-        try:
-            return super().load(owner, module)
-        except ProjectInvalid as error:
-            # For example, a required field is left out: its allowed lateness, its key.
-            raise ViewRefused(module, [str(error)]) from error
-
-
-VIEWS: Registry[View] = _Views("views", "VIEW")
+VIEWS: Registry[View] = Registry("views", "VIEW")
 
 
 def chosen(names: str) -> list[View]:
-    """The views of a comma-separated list of names, or ``all``.
+    """The views of a comma-separated list of names, or ``all``: all that can run. Those that cannot are :func:`broken`.
 
     Raises:
         UnknownView: names those that do not exist, and those that do.
-        ViewRefused: one cannot run as it is declared.
+        ViewRefused: one that is named cannot run as it is declared.
     """
     views = named(names)
-    for view in views:
-        if reasons := problems(view):
-            raise ViewRefused(view.name, reasons)
-    return views
+    refused = {view.name: reasons for view in views if (reasons := problems(view))}
+    if refused and names != "all":
+        raise ViewRefused(*next(iter(refused.items())))
+    return [view for view in views if view.name not in refused]
+
+
+def broken() -> dict[str, str]:
+    """The contracts and views of the project that cannot run, and why: by file, or by ``view <name>``."""
+    refused = {f"view {view.name}": "; ".join(reasons) for view in VIEWS.values() if (reasons := problems(view))}
+    return CONTRACTS.broken | VIEWS.broken | refused
 
 
 def named(names: str) -> list[View]:

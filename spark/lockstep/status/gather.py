@@ -13,7 +13,7 @@ from lockstep import ledger
 from lockstep.airflow_api import Airflow, AirflowRefused, connected
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
-from lockstep.definition.registry import chosen
+from lockstep.definition.registry import broken, chosen
 from lockstep.definition.tables import Tables, gold_of, live_of
 from lockstep.errors import LockstepError
 from lockstep.ingest.offsets import offsets_at, offsets_of_existing_topics
@@ -43,7 +43,7 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
         health: by service, its state.
     """
     unreachable: list[Problem] = []
-    status = Status([], [], health=health, disks=disks(settings))
+    status = Status([], [], broken=broken(), health=health, disks=disks(settings))
     try:
         status = replace(status, certificates=certificates(settings))
     except LockstepError as error:

@@ -146,6 +146,7 @@ class Status:
     """Everything on the screen.
 
     Args:
+        broken: the contracts and views of the project that cannot run, and why.
         without_topic: the streams whose topic does not exist.
         health: by service, its state, such as ``healthy``.
         quality: by table, the newest verdict of its gate.
@@ -156,6 +157,7 @@ class Status:
 
     streams: list[Stream]
     views: list[ViewStatus]
+    broken: Mapping[str, str] = field(default_factory=dict)
     without_topic: list[str] = field(default_factory=list)
     health: Mapping[str, str] = field(default_factory=dict)
     airflow: AirflowStatus = field(default_factory=AirflowStatus)

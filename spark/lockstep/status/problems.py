@@ -37,6 +37,7 @@ def problems(status: Status, now: datetime) -> list[Problem]:
         *_disks(status),
         *_certificates(status, now),
         *_dags(status),
+        *_definitions(status),
         *_topics(status),
         *_sums(status),
         *_transactions(status, now),
@@ -91,6 +92,11 @@ def _dags(status: Status) -> Iterator[Problem]:
             )
     for file, error in status.airflow.import_errors.items():
         yield Problem(f"dag-import:{file}", f"Airflow cannot import {file}: {error}", "correct the file")
+
+
+def _definitions(status: Status) -> Iterator[Problem]:
+    for place, reason in status.broken.items():
+        yield Problem(f"definition:{place}", f"{place} is left out: {reason}", "correct it, then `lockstep apply`")
 
 
 def _topics(status: Status) -> Iterator[Problem]:

@@ -114,6 +114,12 @@ def test_a_dag_file_that_cannot_be_imported_is_named_with_the_error() -> None:
     ]
 
 
+def test_a_definition_that_cannot_run_is_named_with_its_error() -> None:
+    assert lines(broken={"views/a.py": "line 3: SyntaxError: invalid syntax"}) == [
+        "views/a.py is left out: line 3: SyntaxError: invalid syntax: correct it, then `lockstep apply`"
+    ]
+
+
 def test_a_stream_without_a_topic_is_named() -> None:
     assert lines(without_topic=["orders"]) == [
         "orders has no topic, so nothing can be produced to it: `lockstep up kafka` makes it"

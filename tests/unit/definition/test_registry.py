@@ -1,0 +1,56 @@
+"""A contract or a view with an error is named with its line, and stops no other."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lockstep.contracts.contract import Contract
+from lockstep.project import Registry
+
+SOUND = """
+from lockstep.contracts import Contract
+
+CONTRACT = Contract("{name}", "{name}", "events", {{"id": "STRING"}}, ("id",), ("id",), "at")
+"""
+BROKEN = {
+    "syntax": ("NAME = 'a'\nCONTRACT = Contract(\n", "line 2: SyntaxError: '(' was never closed"),
+    "unknown": ("\n\nCONTRACT = Contrakt()\n", "line 3: NameError: name 'Contrakt' is not defined"),
+    "incomplete": (
+        "from lockstep.contracts import Contract\nCONTRACT = Contract('a')\n",
+        "line 2: it does not define CONTRACT",
+    ),
+    "without": ("NAME = 'a'\n", "it does not define CONTRACT: module"),
+    "imports": ("import no_such_module\n", "line 1: ModuleNotFoundError: No module named 'no_such_module'"),
+}
+
+
+@pytest.fixture
+def contracts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of the contracts of a project, with a sound one."""
+    (tmp_path / "pyproject.toml").write_text('[tool.lockstep]\npackage = "someones"\n')
+    folder = tmp_path / "spark" / "someones" / "contracts"
+    folder.mkdir(parents=True)
+    (folder / "sound.py").write_text(SOUND.format(name="sound"))
+    monkeypatch.setenv("LOCKSTEP_PROJECT", str(tmp_path))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield folder
+    for name in [name for name in sys.modules if name.partition(".")[0] == "someones"]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_module_is_left_out_and_named_with_its_line(contracts: Path, kind: str) -> None:
+    source, reason = BROKEN[kind]
+    (contracts / "another.py").write_text(source)
+    registry: Registry[Contract] = Registry("contracts", "CONTRACT")
+    assert [*registry] == ["sound"]
+    ((file, said),) = registry.broken.items()
+    assert file == str(contracts / "another.py")
+    assert said.startswith(reason)
+
+
+def test_where_nothing_is_broken_nothing_is_named(contracts: Path) -> None:
+    registry: Registry[Contract] = Registry("contracts", "CONTRACT")
+    assert (registry.broken, registry["sound"].topic) == ({}, "sound")
