@@ -138,11 +138,12 @@ def ensure_topics(settings: Settings, contracts: Mapping[str, Contract] = CONTRA
         the names of the topics created by this call, sorted.
     """
     return create_topics(
-        settings, {c.topic: {"num_partitions": c.partitions, "configs": _configs(c)} for c in contracts.values()}
+        settings, {c.topic: {"num_partitions": c.partitions, "configs": configs(c)} for c in contracts.values()}
     )
 
 
-def _configs(contract: Contract) -> dict[str, str]:
+def configs(contract: Contract) -> dict[str, str]:
+    """The configuration with which the contract's topic is created."""
     return KEEP_ALL | {"message.timestamp.after.max.ms": str(contract.max_clock_skew // timedelta(milliseconds=1))}
 
 

@@ -15,6 +15,8 @@ from lockstep.errors import LockstepError
 _COMMANDS = {
     "up": "lockstep.cli.stack:up",
     "down": "lockstep.cli.stack:down",
+    "plan": "lockstep.cli.deploy:show_plan",
+    "apply": "lockstep.cli.deploy:apply",
     "status": "lockstep.cli.status:status",
     "logs": "lockstep.cli.stack:logs",
     "doctor": "lockstep.cli.stack:diagnose",

@@ -138,6 +138,13 @@ class Supervisor:
             if fault.faultCode != Faults.ALREADY_STARTED:
                 raise self._refusal("start", name, fault) from fault
 
+    def signal(self, name: str, signal: str) -> None:
+        """Send a signal (such as ``HUP``) to a service that runs."""
+        try:
+            self._call("supervisor.signalProcess", name, signal)
+        except Fault as fault:
+            raise self._refusal("signal", name, fault) from fault
+
     def stop(self, name: str) -> None:
         """Stop a service and wait until it has ended. Does nothing when it does not run."""
         try:

@@ -1,0 +1,71 @@
+"""Make the changes of a plan, in order. What need not stop is not stopped, and it may run twice."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from lockstep.deploy.observe import observe
+from lockstep.deploy.plan import Observed
+from lockstep.errors import LockstepError
+from lockstep.kafka_clients import ensure_topics
+from lockstep.live import progress
+
+if TYPE_CHECKING:
+    from lockstep.stack.stack import Stack
+
+# The first batch of a new query takes a few seconds, and half a minute on a server that has just started.
+_LIVE_SECONDS = 180.0
+LIVE = "live"
+
+
+class ApplyIncomplete(LockstepError):
+    """Not everything runs as the project's files say."""
+
+
+def apply(stack: "Stack", observed: Observed, say: Callable[[str], None]) -> None:
+    """Make the changes: topics, services, and the live queries of the views that differ.
+
+    Batch needs nothing: each task reads the project's files when it begins.
+
+    Raises:
+        ApplyIncomplete: a view does not run after three minutes; the message says why.
+    """
+    if observed.missing_topics:
+        for topic in ensure_topics(stack.settings):
+            say(f"topic {topic}: created")
+    if observed.new_services:
+        stack.up([*observed.new_services], say)
+    if _needs_live(observed):
+        stack.supervisor.signal(LIVE, "HUP")
+        say("live: loads the project's files again")
+        _await_live(stack)
+        say("live: runs the views as they are")
+
+
+def _needs_live(observed: Observed) -> bool:
+    wanted = observed.views.keys()
+    return observed.running != wanted or any(view.live_differs for view in observed.views.values())
+
+
+def _await_live(stack: "Stack") -> None:
+    """Wait until the live service runs each view as it is now."""
+
+    def left() -> list[str]:
+        observed, published = observe(stack), progress.latest(stack.settings)
+        errors = {name: f": {q.error}" for name, q in published.items() if q.error}
+        names = [
+            *(name for name, view in observed.views.items() if view.live_differs or name not in observed.running),
+            *(observed.running - observed.views.keys()),
+        ]
+        return [f"{name}{errors.get(name, '')}" for name in names]
+
+    attempts = Retrying(stop=stop_after_delay(_LIVE_SECONDS), wait=wait_fixed(1), retry=retry_if_result(bool))
+    try:
+        attempts(left)
+    except RetryError as error:
+        views = "\n".join(f"  {line}" for line in error.last_attempt.result())
+        raise ApplyIncomplete(
+            f"The live service does not run these views as they are after {_LIVE_SECONDS:.0f} s:\n{views}\n"
+            "See `lockstep logs live`; `lockstep checkpoints compatible` says which of them cannot go on."
+        ) from None

@@ -1,0 +1,130 @@
+"""What differs between the project's files and what runs. Pure: :mod:`.observe` looks."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Action(StrEnum):
+    """What a change does, as Terraform's plan marks it."""
+
+    CREATE = "+"
+    CHANGE = "~"
+    REMOVE = "-"
+    NAME = "!"  # only named: somebody must decide
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of the plan.
+
+    Args:
+        what: such as ``topic returns``.
+        detail: what happens, and what it costs.
+    """
+
+    action: Action
+    what: str
+    detail: str
+
+    @property
+    def is_made(self) -> bool:
+        """Whether ``apply`` makes it."""
+        return self.action is not Action.NAME
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.what}: {self.detail}"
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """One view of the project, and its live query.
+
+    Args:
+        started: the fingerprint of the definition with which its query last started; None: it never has.
+        current: that of its definition now; None where a topic is missing.
+        gold: the version of the definition that wrote gold's newest rows; None: there are none.
+        version: that of its definition now.
+        rows: how many rows gold has counted.
+    """
+
+    started: str | None
+    current: str | None
+    gold: str | None
+    version: str
+    rows: int = 0
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing of it has run."""
+        return self.started is None
+
+    @property
+    def live_differs(self) -> bool:
+        """Whether its live query does not run this definition."""
+        return self.current is None or self.started != self.current
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The project's files, and what runs.
+
+    Args:
+        broken: the contracts and views that cannot run, and why.
+        missing_topics: by stream, its topic that does not exist, with its number of partitions.
+        topic_differences: by topic, how it differs from its contract.
+        views: the views of the project that run, by name.
+        running: the views that the live service runs.
+        without_contract: the streams whose tables are in the lake, and whose contract is gone.
+        new_services: the services that the supervisor does not know yet.
+    """
+
+    broken: Mapping[str, str] = field(default_factory=dict)
+    missing_topics: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    topic_differences: Mapping[str, list[str]] = field(default_factory=dict)
+    views: Mapping[str, ViewState] = field(default_factory=dict)
+    running: frozenset[str] = frozenset()
+    without_contract: tuple[str, ...] = ()
+    new_services: tuple[str, ...] = ()
+
+
+def plan(observed: Observed) -> list[Change]:
+    """The changes, in the order in which they are made. None: everything runs as the files say."""
+    return [
+        *(Change(Action.NAME, place, f"refused: {reason}") for place, reason in observed.broken.items()),
+        *_topics(observed),
+        *(Change(Action.CREATE, f"service {name}", "is started") for name in observed.new_services),
+        *_views(observed),
+        *_removed(observed),
+    ]
+
+
+def _topics(observed: Observed) -> Iterator[Change]:
+    for stream, (topic, partitions) in observed.missing_topics.items():
+        yield Change(Action.CREATE, f"topic {topic}", f"of {stream}, with {partitions} partitions, kept without end")
+    for topic, reasons in observed.topic_differences.items():
+        for reason in reasons:
+            yield Change(Action.NAME, f"topic {topic}", reason)
+
+
+def _views(observed: Observed) -> Iterator[Change]:
+    for name, view in observed.views.items():
+        if view.is_new:
+            yield Change(Action.CREATE, f"view {name}", "live and in batch, from the first record of its topics")
+        elif view.live_differs:
+            detail = "its live query starts again from its checkpoint, if it can"
+            if view.gold and view.gold != view.version:
+                detail += (
+                    f"; the {view.rows:,} rows that were counted keep their results until a replay: "
+                    f"`lockstep replay plan` says what that costs"
+                )
+            yield Change(Action.CHANGE, f"view {name}", detail)
+        elif observed.running and name not in observed.running:
+            yield Change(Action.CREATE, f"view {name}", "its live query starts from its checkpoint")
+
+
+def _removed(observed: Observed) -> Iterator[Change]:
+    for name in sorted(observed.running - observed.views.keys()):
+        yield Change(Action.REMOVE, f"view {name}", "its live query stops; its tables and its checkpoint stay")
+    for name in observed.without_contract:
+        yield Change(Action.NAME, f"stream {name}", "has no contract any more, so nobody ingests it; its tables stay")
