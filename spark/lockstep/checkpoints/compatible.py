@@ -7,7 +7,7 @@ checkpoint: it reads the newest record of each partition, and writes nothing. Th
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from lockstep.definition import View
+    from lockstep.ledger.ranges import TopicOffsets
     from lockstep.live.generations import Generation
     from lockstep.live.sink import Member
     from lockstep.settings import Settings
@@ -167,11 +168,24 @@ def _finishes_a_batch(running: "StreamingQuery", trial: Checkpoint) -> bool:
 
 
 def fingerprints(settings: "Settings", members: "Sequence[Member]") -> list[str]:
-    """For each view, a digest of all that its query follows from: its definition, the code, and the topics' partitions."""
+    """The :func:`fingerprint` of each view of a job.
+
+    Raises:
+        TopicMissing: one of its topics does not exist.
+    """
     offsets = offsets_of_topics(settings, query.topics_of(members))
-    partitions = sorted((topic, len(bounds.partitions)) for topic, bounds in offsets.items())
-    code = Path(query.__file__).read_bytes()
-    return [_digest([definition_version(view), view.state_partitions, partitions], code) for _, view in members]
+    return [fingerprint(offsets, member) for member in members]
+
+
+def fingerprint(topics: "Mapping[str, TopicOffsets]", member: "Member") -> str:
+    """A digest of all that a view's query follows from: its definition, the code, and the partitions of its job's topics.
+
+    Args:
+        topics: the topics that its job reads, and perhaps others.
+    """
+    _, view = member
+    partitions = [(topic, len(topics[topic].partitions)) for topic in sorted(query.topics_of([member]))]
+    return _digest([definition_version(view), view.state_partitions, partitions], Path(query.__file__).read_bytes())
 
 
 def _digest(values: list[object], code: bytes) -> str:

@@ -60,7 +60,7 @@ def _await_live(stack: "Stack") -> None:
         ]
         return [f"{name}{errors.get(name, '')}" for name in names]
 
-    attempts = Retrying(stop=stop_after_delay(_LIVE_SECONDS), wait=wait_fixed(1), retry=retry_if_result(bool))
+    attempts = Retrying(stop=stop_after_delay(_LIVE_SECONDS), wait=wait_fixed(2), retry=retry_if_result(bool))
     try:
         attempts(left)
     except RetryError as error:

@@ -1,21 +1,23 @@
 """Look at the project's files and at what runs, without Spark."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
-from lockstep.checkpoints.compatible import fingerprints
+from lockstep.checkpoints.compatible import fingerprint
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import broken, chosen
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.version import definition_version
 from lockstep.deploy.plan import Observed, ViewState
 from lockstep.deploy.topics import differences
-from lockstep.ingest.offsets import TopicMissing, offsets_of_existing_topics
-from lockstep.live import generations, progress
+from lockstep.ingest.offsets import offsets_of_existing_topics
+from lockstep.live import generations, progress, query
 from lockstep.live.generations import Generation
 
 if TYPE_CHECKING:
     from lockstep.definition import View
+    from lockstep.ledger.ranges import TopicOffsets
     from lockstep.settings import Settings
     from lockstep.stack.stack import Stack
 
@@ -30,13 +32,14 @@ def observe(stack: "Stack") -> Observed:
     settings = stack.settings
     contracts = [*CONTRACTS.values()]
     there = offsets_of_existing_topics(settings, [c.topic for c in contracts])
+    views, current = chosen(settings.views), generations.all_current(settings)
     known = stack.supervisor.processes()
     ours = {Tables.of(c).bronze for c in contracts}
     return Observed(
         broken=broken(),
         missing_topics={c.name: (c.topic, c.partitions) for c in contracts if c.topic not in there},
         topic_differences=differences(settings, contracts) if contracts else {},
-        views={view.name: _view(settings, view) for view in chosen(settings.views)},
+        views={v.name: _view(settings, current.get(v.name, Generation(v.name)), v, there) for v in views},
         running=frozenset(progress.latest(settings)),
         without_contract=tuple(t.partition(".")[2] for t in lake.tables(settings, ["bronze"]) if t not in ours),
         new_services=tuple(
@@ -45,17 +48,14 @@ def observe(stack: "Stack") -> Observed:
     )
 
 
-def _view(settings: "Settings", view: "View") -> ViewState:
-    generation = generations.all_current(settings).get(view.name, Generation(view.name))
+def _view(
+    settings: "Settings", generation: Generation, view: "View", topics: "Mapping[str, TopicOffsets]"
+) -> ViewState:
     gold = ledger.latest(settings, gold_of(view))
-    try:
-        (current,) = fingerprints(settings, [(generation, view)])
-    except TopicMissing:
-        current = None
+    member = generation, view
     return ViewState(
         started=generations.last_definition(settings, generation),
-        current=current,
+        current=fingerprint(topics, member) if topics.keys() >= {*query.topics_of([member])} else None,
         gold=gold.definition if gold else None,
         version=definition_version(view),
-        rows=gold.totals.get("counted", 0) if gold else 0,
     )

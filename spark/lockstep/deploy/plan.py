@@ -45,19 +45,22 @@ class ViewState:
         current: that of its definition now; None where a topic is missing.
         gold: the version of the definition that wrote gold's newest rows; None: there are none.
         version: that of its definition now.
-        rows: how many rows gold has counted.
     """
 
     started: str | None
     current: str | None
     gold: str | None
     version: str
-    rows: int = 0
 
     @property
     def is_new(self) -> bool:
         """Whether nothing of it has run."""
         return self.started is None
+
+    @property
+    def has_old_rows(self) -> bool:
+        """Whether gold has rows that another version of the definition wrote last."""
+        return self.gold is not None and self.gold != self.version
 
     @property
     def live_differs(self) -> bool:
@@ -108,23 +111,27 @@ def _topics(observed: Observed) -> Iterator[Change]:
 
 
 def _views(observed: Observed) -> Iterator[Change]:
-    for name, view in observed.views.items():
-        if view.is_new:
-            yield Change(Action.CREATE, f"view {name}", "live and in batch, from the first record of its topics")
-        elif view.live_differs:
-            detail = "its live query starts again from its checkpoint, if it can"
-            if view.gold and view.gold != view.version:
-                detail += (
-                    f"; the {view.rows:,} rows that were counted keep their results until a replay: "
-                    f"`lockstep replay plan` says what that costs"
-                )
-            yield Change(Action.CHANGE, f"view {name}", detail)
-        elif observed.running and name not in observed.running:
-            yield Change(Action.CREATE, f"view {name}", "its live query starts from its checkpoint")
+    views, running = observed.views, observed.running
+    changed = [name for name, view in views.items() if not view.is_new and view.live_differs]
+    replayed = [name for name in changed if views[name].has_old_rows]
+    stopped = [name for name, view in views.items() if not view.live_differs and running and name not in running]
+    removed = sorted(running - views.keys())
+    of_views = [
+        (
+            Action.CREATE,
+            [name for name, view in views.items() if view.is_new],
+            "live and in batch, from the first records of the topics",
+        ),
+        (Action.CREATE, stopped, "live from the checkpoint"),
+        (Action.CHANGE, changed, "the live query starts again from its checkpoint, if it can"),
+        (Action.NAME, replayed, "the rows of before keep their results until a replay: see `lockstep replay plan`"),
+        (Action.REMOVE, removed, "the live query stops; tables and checkpoint stay"),
+    ]
+    for action, names, detail in of_views:
+        if names:
+            yield Change(action, f"view{'s' if len(names) > 1 else ''} {', '.join(names)}", detail)
 
 
 def _removed(observed: Observed) -> Iterator[Change]:
-    for name in sorted(observed.running - observed.views.keys()):
-        yield Change(Action.REMOVE, f"view {name}", "its live query stops; its tables and its checkpoint stay")
     for name in observed.without_contract:
         yield Change(Action.NAME, f"stream {name}", "has no contract any more, so nobody ingests it; its tables stay")
