@@ -32,6 +32,12 @@ _COMMANDS = {
     "replay": "lockstep.cli.replay:app",
     "checkpoints": "lockstep.cli.checkpoints:app",
     "alerts": "lockstep.cli.alerts:app",
+    "sql": "lockstep.cli.sql:sql",
+    "airflow": "lockstep.cli.tools:airflow",
+    "dbt": "lockstep.cli.tools:dbt",
+    "kafka": "lockstep.cli.tools:kafka",
+    "psql": "lockstep.cli.tools:psql",
+    "env": "lockstep.cli.tools:env",
 }
 # The commands that need none of the platform's dependencies.
 _AUTHORING = ("new",)

@@ -67,18 +67,24 @@ def project_digest(settings: "Settings") -> str:
     return digest.hexdigest()[:16]
 
 
-@contextmanager
-def dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
-    """Make dbt's session method find this session: it takes the active or default one of the process."""
-    from pyspark.sql.connect.session import SparkSession as ConnectSession
-
-    variables = {
+def variables(settings: "Settings") -> dict[str, str]:
+    """The variables with which dbt finds the project, the server and the lake. They contain the server's token, if any."""
+    return {
+        "DBT_PROJECT_DIR": str(directory(settings)),
+        "DBT_PROFILES_DIR": str(_PLATFORM),
         "SPARK_REMOTE": remote(settings, "dbt"),
         "LOCKSTEP_LAKE": settings.lake,
         "LOCKSTEP_DBT": str(_PLATFORM),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
-    with environment(variables), warnings.catch_warnings():
+
+
+@contextmanager
+def dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
+    """Make dbt's session method find this session: it takes the active or default one of the process."""
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    with environment(variables(settings)), warnings.catch_warnings():
         ConnectSession._set_default_and_active_session(cast("ConnectSession", spark))
         # The session method asks for Hive support, which a client cannot switch on.
         warnings.filterwarnings("ignore", message=".*spark.sql.catalogImplementation.*")
@@ -86,11 +92,11 @@ def dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
 
 
 @contextmanager
-def environment(variables: Mapping[str, str]) -> Iterator[None]:
+def environment(given: Mapping[str, str]) -> Iterator[None]:
     """Set these variables of the process until the block ends. One thread at a time; other variables are left alone."""
     with _ENVIRONMENT:
-        before = {name: os.environ.get(name) for name in variables}
-        os.environ |= variables
+        before = {name: os.environ.get(name) for name in given}
+        os.environ |= given
         try:
             yield
         finally:
@@ -165,12 +171,10 @@ def _dbt(settings: "Settings", runner: "dbtRunner", command: str, *options: str)
 
     # Tasks run at the same time, and dbt writes what it compiles: each call has a directory of its own.
     with tempfile.TemporaryDirectory(prefix="lockstep-dbt-") as target:
-        root = str(directory(settings))
-        paths = {"--project-dir": root, "--profiles-dir": str(_PLATFORM), "--target-path": target, "--log-path": target}
-        locations = [part for pair in paths.items() for part in pair]
+        paths = ("--target-path", target, "--log-path", target)
         quiet = ("--quiet", "--no-partial-parse", "--no-write-json", "--cache-selected-only")
         try:
-            return runner.invoke([command, *locations, *quiet, "--log-level-file", "none", *options])
+            return runner.invoke([command, *paths, *quiet, "--log-level-file", "none", *options])
         finally:
             # The adapter has semaphores, and a forked task ends without cleaning up: they would stay.
             reset_adapters()  # type: ignore[no-untyped-call]

@@ -110,6 +110,11 @@ def advertised(settings: Settings) -> dict[int, tuple[str, int]]:
     return {number: (str(broker.host), broker.port) for number, broker in metadata.brokers.items()}
 
 
+def tool(settings: Settings) -> list[str]:
+    """The command that runs one of Kafka's tools, whose class follows. It writes warnings to the terminal, and no log."""
+    return _java(settings, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+
+
 def _java(settings: Settings, *options: str) -> list[str]:
     classpath = ":".join(map(str, jars.classpath(settings, "kafka")))
     logging = f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}"

@@ -1,0 +1,49 @@
+"""``lockstep sql``."""
+
+import csv
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lockstep import settings
+from lockstep.catalog import connect
+from lockstep.errors import LockstepError
+from lockstep.session import collect
+
+
+class SqlRefused(LockstepError):
+    """Spark did not run the statement."""
+
+
+def sql(
+    statement: Annotated[str, typer.Argument(help="A statement of Spark SQL; - reads it from the standard input.")],
+    as_csv: Annotated[bool, typer.Option("--csv", help="For programs.")] = False,
+    limit: Annotated[int, typer.Option(help="The most rows that are printed; 0: all.")] = 1000,
+) -> None:
+    """Run a statement on the lake, such as `SELECT * FROM serving.page_views_per_minute`. Times are in UTC."""
+    from pyspark.errors import PySparkException
+
+    text = sys.stdin.read() if statement == "-" else statement
+    with connect(settings.load(), "sql") as spark:
+        try:
+            rows = spark.sql(text)
+            found = collect(rows.limit(limit) if limit else rows)
+        except PySparkException as error:
+            raise SqlRefused(str(error).partition("\n\nJVM stacktrace")[0].strip()) from error
+    values = [[_text(value) for value in row.values()] for row in found.to_pylist()]
+    if as_csv:
+        csv.writer(sys.stdout).writerows([found.column_names, *values])
+        return
+    table = Table(*found.column_names, box=None, pad_edge=False)
+    for row in values:
+        table.add_row(*row)
+    Console().print(table)
+    if limit and len(values) == limit:
+        Console(stderr=True).print(f"The first {limit:,} rows; --limit 0 prints all.")
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,86 @@
+"""The tools that people know, with the commands and variables that point them at this stack."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lockstep.marts import dbt_project
+from lockstep.settings import Settings
+from lockstep.stack import broker, postgres
+from lockstep.stack.airflow_services import configuration
+from lockstep.stack.errors import StackError
+from lockstep.stack.services import environment, python_path
+
+# Kafka's tools, by the names of their scripts (kafka-topics.sh and so on).
+KAFKA = {
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "configs": "kafka.admin.ConfigCommand",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "acls": "org.apache.kafka.tools.AclCommand",
+}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A command, and the variables that are added to the caller's. Secrets are in the variables alone."""
+
+    argv: list[str]
+    env: Mapping[str, str]
+
+
+def airflow(settings: Settings, arguments: Sequence[str]) -> Tool:
+    """Airflow's own command line."""
+    return Tool([_script("airflow"), *arguments], environment(settings) | configuration(settings))
+
+
+def dbt(settings: Settings, arguments: Sequence[str]) -> Tool:
+    """dbt, on the project's models and the Spark server."""
+    env = environment(settings) | dbt_project.variables(settings) | {"PYTHONPATH": python_path(settings)}
+    return Tool([_script("dbt"), *arguments], env)
+
+
+def _script(name: str) -> str:
+    """The script of this environment: PATH may have the one of another first."""
+    return str(Path(sys.executable).with_name(name))
+
+
+def kafka(settings: Settings, arguments: Sequence[str]) -> Tool:
+    """One of Kafka's tools, such as ``topics --list``.
+
+    Raises:
+        StackError: there is no such tool.
+    """
+    name = arguments[0] if arguments else ""
+    if name not in KAFKA:
+        raise StackError(f"There is no tool {name!r} of Kafka.", f"name one of: {', '.join(KAFKA)}.")
+    given = ["--bootstrap-server", settings.kafka]
+    if settings.kafka_config:
+        given += ["--command-config", str(settings.kafka_config)]
+    return Tool([*broker.tool(settings), KAFKA[name], *given, *arguments[1:]], {})
+
+
+def psql(settings: Settings, arguments: Sequence[str]) -> Tool:
+    """PostgreSQL's psql, on the control database if no other is named."""
+    return Tool([str(postgres.binaries() / "psql"), *arguments], _postgres(settings))
+
+
+def _postgres(settings: Settings) -> dict[str, str]:
+    return {
+        "PGHOST": settings.postgres_host,
+        "PGPORT": str(settings.postgres_port),
+        "PGUSER": settings.postgres_user,
+        "PGPASSWORD": settings.postgres_password.get_secret_value(),
+        "PGDATABASE": "lockstep",
+    }
+
+
+def variables(settings: Settings) -> dict[str, str]:
+    """The variables with which these tools find the stack from a shell of one's own. They contain secrets."""
+    tools = configuration(settings) | dbt_project.variables(settings) | _postgres(settings)
+    path = {"PATH": f"{Path(sys.executable).parent}:{postgres.binaries()}"}
+    return environment(settings) | tools | path
