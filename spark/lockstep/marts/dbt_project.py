@@ -122,7 +122,7 @@ def manifest_of(settings: "Settings", digest: str) -> "Manifest":
     file = settings.home / "dbt" / f"{digest}.msgpack"
     if file.exists():
         return Manifest.from_msgpack(file.read_bytes(), decoder=extended_mashumuro_decoder)
-    result = _dbt(settings, dbtRunner(), "parse")
+    result = _dbt(dbtRunner(), "parse")
     if not isinstance(result.result, Manifest):
         raise MartsFailed(f"The dbt project in {directory(settings)} cannot be parsed: {result.exception}")
     _write(file, result.result.to_msgpack(extended_mashumaro_encoder))
@@ -158,7 +158,7 @@ def run(settings: "Settings", manifest: "Manifest", command: str, *options: str)
     """
     from dbt.cli.main import dbtRunner
 
-    result = _dbt(settings, dbtRunner(manifest=manifest), command, *options)
+    result = _dbt(dbtRunner(manifest=manifest), command, *options)
     results: Any = result.result or ()
     if not result.success:
         failed = [f"{r.node.name}: {_first_lines(r.message)}" for r in results if r.status in ("error", "fail")]
@@ -166,7 +166,7 @@ def run(settings: "Settings", manifest: "Manifest", command: str, *options: str)
     return [r.node.name for r in results]
 
 
-def _dbt(settings: "Settings", runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
+def _dbt(runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
     from dbt.adapters.factory import reset_adapters
 
     # Tasks run at the same time, and dbt writes what it compiles: each call has a directory of its own.
