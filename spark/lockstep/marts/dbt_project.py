@@ -68,15 +68,18 @@ def project_digest(settings: "Settings") -> str:
 
 
 def variables(settings: "Settings") -> dict[str, str]:
-    """The variables with which dbt finds the project, the server and the lake. They contain the server's token, if any."""
+    """The variables with which dbt finds the server, the lake and the platform's macros. They contain the token, if any."""
     return {
-        "DBT_PROJECT_DIR": str(directory(settings)),
-        "DBT_PROFILES_DIR": str(_PLATFORM),
         "SPARK_REMOTE": remote(settings, "dbt"),
         "LOCKSTEP_LAKE": settings.lake,
         "LOCKSTEP_DBT": str(_PLATFORM),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
+
+
+def locations(settings: "Settings") -> dict[str, str]:
+    """dbt's options that say where the project and its profile are."""
+    return {"--project-dir": str(directory(settings)), "--profiles-dir": str(_PLATFORM)}
 
 
 @contextmanager
@@ -122,7 +125,7 @@ def manifest_of(settings: "Settings", digest: str) -> "Manifest":
     file = settings.home / "dbt" / f"{digest}.msgpack"
     if file.exists():
         return Manifest.from_msgpack(file.read_bytes(), decoder=extended_mashumuro_decoder)
-    result = _dbt(dbtRunner(), "parse")
+    result = _dbt(settings, dbtRunner(), "parse")
     if not isinstance(result.result, Manifest):
         raise MartsFailed(f"The dbt project in {directory(settings)} cannot be parsed: {result.exception}")
     _write(file, result.result.to_msgpack(extended_mashumaro_encoder))
@@ -158,7 +161,7 @@ def run(settings: "Settings", manifest: "Manifest", command: str, *options: str)
     """
     from dbt.cli.main import dbtRunner
 
-    result = _dbt(dbtRunner(manifest=manifest), command, *options)
+    result = _dbt(settings, dbtRunner(manifest=manifest), command, *options)
     results: Any = result.result or ()
     if not result.success:
         failed = [f"{r.node.name}: {_first_lines(r.message)}" for r in results if r.status in ("error", "fail")]
@@ -166,12 +169,13 @@ def run(settings: "Settings", manifest: "Manifest", command: str, *options: str)
     return [r.node.name for r in results]
 
 
-def _dbt(runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
+def _dbt(settings: "Settings", runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
     from dbt.adapters.factory import reset_adapters
 
     # Tasks run at the same time, and dbt writes what it compiles: each call has a directory of its own.
     with tempfile.TemporaryDirectory(prefix="lockstep-dbt-") as target:
-        paths = ("--target-path", target, "--log-path", target)
+        paths = [part for pair in locations(settings).items() for part in pair]
+        paths += ["--target-path", target, "--log-path", target]
         quiet = ("--quiet", "--no-partial-parse", "--no-write-json", "--cache-selected-only")
         try:
             return runner.invoke([command, *paths, *quiet, "--log-level-file", "none", *options])

@@ -40,8 +40,14 @@ def airflow(settings: Settings, arguments: Sequence[str]) -> Tool:
 
 def dbt(settings: Settings, arguments: Sequence[str]) -> Tool:
     """dbt, on the project's models and the Spark server."""
-    env = environment(settings) | dbt_project.variables(settings) | {"PYTHONPATH": python_path(settings)}
-    return Tool([_script("dbt"), *arguments], env)
+    return Tool([_script("dbt"), *arguments], _dbt(settings) | {"PYTHONPATH": python_path(settings)})
+
+
+def _dbt(settings: Settings) -> dict[str, str]:
+    # dbt takes each option from a variable of its name too.
+    options = dbt_project.locations(settings).items()
+    paths = {f"DBT_{option.strip('-').replace('-', '_').upper()}": value for option, value in options}
+    return environment(settings) | dbt_project.variables(settings) | paths
 
 
 def _script(name: str) -> str:
@@ -81,6 +87,6 @@ def _postgres(settings: Settings) -> dict[str, str]:
 
 def variables(settings: Settings) -> dict[str, str]:
     """The variables with which these tools find the stack from a shell of one's own. They contain secrets."""
-    tools = configuration(settings) | dbt_project.variables(settings) | _postgres(settings)
+    tools = configuration(settings) | _dbt(settings) | _postgres(settings)
     path = {"PATH": f"{Path(sys.executable).parent}:{postgres.binaries()}"}
-    return environment(settings) | tools | path
+    return tools | path
