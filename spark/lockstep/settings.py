@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -35,6 +35,19 @@ def _nearest_project() -> Path:
         if file.is_file() and "lockstep" in tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}):
             return directory
     return here
+
+
+class Notifier(BaseModel):
+    """One of Airflow's notifiers: its ``class``, and its arguments."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    kind: str = Field("", alias="class")
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the class."""
+        return dict(self.model_extra or {})
 
 
 class Settings(BaseSettings):
@@ -121,10 +134,7 @@ class Settings(BaseSettings):
     )
     airflow_hours: int = Field(720, ge=168, description="how long Airflow's database keeps runs")
 
-    notifiers: list[dict[str, Any]] = Field(
-        [],
-        description="who is told of problems: `class` of each is one of Airflow's notifiers, and the rest are its arguments",
-    )
+    notifiers: tuple[Notifier, ...] = Field((), description="who is told of problems, by which of Airflow's notifiers")
 
     webhook_url: str = Field("", description="where alerts are posted to")
     mail_server: str = Field("", description="the SMTP server that takes alerts, as host:port")

@@ -1,6 +1,7 @@
 """``lockstep sql``."""
 
 import csv
+import logging
 import sys
 from typing import Annotated
 
@@ -26,13 +27,17 @@ def sql(
     """Run a statement on the lake, such as `SELECT * FROM serving.page_views_per_minute`. Times are in UTC."""
     from pyspark.errors import PySparkException
 
+    # PySpark logs each error too, as JSON with its stack.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     text = sys.stdin.read() if statement == "-" else statement
     with connect(settings.load(), "sql") as spark:
         try:
             rows = spark.sql(text)
             found = collect(rows.limit(limit) if limit else rows)
         except PySparkException as error:
-            raise SqlRefused(str(error).partition("\n\nJVM stacktrace")[0].strip()) from error
+            # After the message, Spark prints the plan, or the place in its own code.
+            message = str(error).partition("\n\nJVM stacktrace")[0].partition(";\n'")[0]
+            raise SqlRefused(message.strip()) from error
     values = [[_text(value) for value in row.values()] for row in found.to_pylist()]
     if as_csv:
         csv.writer(sys.stdout).writerows([found.column_names, *values])

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
@@ -14,7 +14,7 @@ from lockstep.stack.services import inherited
 from lockstep.status.open_problems import Notice, Unsent
 
 if TYPE_CHECKING:
-    from lockstep.settings import Settings
+    from lockstep.settings import Notifier, Settings
 
 log = logging.getLogger("lockstep.monitor")
 # A mail server that is slow answers within this.
@@ -24,9 +24,9 @@ _MOST_UNSENT = 100
 NOTICE = TypeAdapter(Notice)
 
 
-def name_of(notifier: Mapping[str, Any], index: int) -> str:
+def name_of(notifier: "Notifier", index: int) -> str:
     """The name of a notifier of the settings: its place, from 1 on, and its class."""
-    return f"{index + 1}: {notifier.get('class', 'no class')}"
+    return f"{index + 1} {notifier.kind}".rstrip()
 
 
 def queued(settings: "Settings", unsent: Mapping[str, Unsent], notice: Notice) -> dict[str, Unsent]:

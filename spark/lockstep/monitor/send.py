@@ -10,6 +10,7 @@ from airflow.sdk.bases.notifier import BaseNotifier
 from lockstep import settings
 from lockstep.errors import LockstepError
 from lockstep.monitor.notify import NOTICE
+from lockstep.settings import Notifier
 from lockstep.status.open_problems import Notice
 
 # What a notifier sends if its arguments do not say it, by the names that the notifiers of Airflow's providers use.
@@ -26,16 +27,15 @@ class NotifierInvalid(LockstepError):
     """An entry of the setting ``notifiers`` is not one of Airflow's notifiers with its arguments."""
 
 
-def notifier(entry: dict[str, Any]) -> BaseNotifier:
-    """The notifier of an entry of the settings.
+def made(notifier: Notifier) -> BaseNotifier:
+    """Airflow's notifier for an entry of the settings.
 
     Raises:
         NotifierInvalid: there is no such class, or it does not take these arguments.
     """
-    arguments = dict(entry)
-    name = arguments.pop("class", None)
+    name = notifier.kind
     try:
-        kind = pkgutil.resolve_name(name or "")
+        kind = pkgutil.resolve_name(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise NotifierInvalid(
             f"notifiers: class {name!r} cannot be imported ({error}): is its provider installed?"
@@ -44,15 +44,14 @@ def notifier(entry: dict[str, Any]) -> BaseNotifier:
         raise NotifierInvalid(f"notifiers: {name} is not one of Airflow's notifiers")
     taken = inspect.signature(kind).parameters
     try:
-        return kind(**{key: value for key, value in _DEFAULTS.items() if key in taken} | arguments)
+        return kind(**{key: value for key, value in _DEFAULTS.items() if key in taken} | notifier.arguments)
     except TypeError as error:
         raise NotifierInvalid(f"notifiers: {name}: {error}") from error
 
 
-def send(entry: dict[str, Any], notice: Notice) -> None:
+def send(notifier: Notifier, notice: Notice) -> None:
     """Send a notice. Its ``subject``, ``text``, ``new`` and ``over`` can be used in the notifier's templates."""
-    context = {"subject": notice.subject, "text": notice.text, "new": notice.new, "over": notice.over}
-    notifier(entry)(context)
+    made(notifier)({"subject": notice.subject, "text": notice.text, "new": notice.new, "over": notice.over})
 
 
 def main(index: int) -> None:
