@@ -8,8 +8,8 @@ import time
 
 import psutil
 import pytest
-from tests.integration.sinks.receivers import Web, served
 from tests.support.ports import started
+from tests.support.receivers import Web, served
 
 from lockstep.control.database import control
 from lockstep.sinks import outbox

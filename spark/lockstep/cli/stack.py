@@ -7,6 +7,8 @@ import typer
 from rich.console import Console
 
 from lockstep import project, settings
+from lockstep.deploy import apply as deploy
+from lockstep.deploy.observe import observe
 from lockstep.stack import doctor, jars
 from lockstep.stack.registry import select
 from lockstep.stack.services import log_file
@@ -24,9 +26,13 @@ def say(line: str) -> None:
 
 
 def up(services: Services = None) -> None:
-    """Start the stack and wait until it is healthy."""
+    """Start the stack and wait until it is healthy. If it ran already, it gets to run what the project's files say now."""
     project.package()
-    Stack(settings.load()).up(services, say)
+    stack = Stack(settings.load())
+    ran = stack.pid("live")
+    stack.up(services, say)
+    if ran and not services:
+        deploy.apply(stack, observe(stack), say)
 
 
 def down(services: Services = None) -> None:

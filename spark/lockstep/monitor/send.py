@@ -15,11 +15,11 @@ from lockstep.status.open_problems import Notice
 
 # What a notifier sends if its arguments do not say it, by the names that the notifiers of Airflow's providers use.
 _DEFAULTS: dict[str, Any] = {
-    "subject": "{{ subject }}",
-    "html_content": "<pre>{{ text | e }}</pre>",
-    "text": "{{ subject }}\n{{ text }}",
-    "message": "{{ subject }}\n{{ text }}",
-    "json": {"subject": "{{ subject }}", "text": "{{ text }}"},
+    "subject": "{{ notice.subject }}",
+    "html_content": "<pre>{{ notice.text | e }}</pre>",
+    "text": "{{ notice.subject }}\n{{ notice.text }}",
+    "message": "{{ notice.subject }}\n{{ notice.text }}",
+    "json": {"subject": "{{ notice.subject }}", "text": "{{ notice.text }}"},
 }
 
 
@@ -50,8 +50,9 @@ def made(notifier: Notifier) -> BaseNotifier:
 
 
 def send(notifier: Notifier, notice: Notice) -> None:
-    """Send a notice. Its ``subject``, ``text``, ``new`` and ``over`` can be used in the notifier's templates."""
-    made(notifier)({"subject": notice.subject, "text": notice.text, "new": notice.new, "over": notice.over})
+    """Send a notice. The notifier's templates have it as ``notice``."""
+    # Not field by field: Airflow adds the notifier's own fields, such as ``subject``, to what the templates have.
+    made(notifier)({"notice": notice})
 
 
 def main(index: int) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
-from tests.integration.sinks.receivers import Mailbox, served
+from tests.support.receivers import Mailbox, served
 
 from lockstep.failpoints import VARIABLE
 from lockstep.kafka_clients import confluent_config

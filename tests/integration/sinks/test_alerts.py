@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from tests.integration.sinks.conftest import read_all
-from tests.integration.sinks.receivers import Web, served
+from tests.support.receivers import Web, served
 from tests.support.shop import START, Shop
 
 from lockstep import lake, service

@@ -10,7 +10,7 @@ import time
 import uuid
 
 import pytest
-from tests.integration.sinks.receivers import Web, served
+from tests.support.receivers import Web, served
 
 from lockstep.control.database import control
 from lockstep.control.leases import lease
