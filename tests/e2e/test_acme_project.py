@@ -9,12 +9,16 @@ import os
 import subprocess
 import sys
 import sysconfig
+import time
 import venv
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tests.support.ports import PORTS, TRUSTED, free_ports
 from tests.support.wheel import build
 
@@ -31,10 +35,10 @@ class Elsewhere:
     env: dict[str, str]
     cwd: Path
 
-    def run(self, *command: str) -> str:
-        """What the command prints."""
-        done = subprocess.run(command, cwd=self.cwd, env=self.env, capture_output=True, text=True)
-        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    def run(self, *command: str, code: int = 0, given: str = "") -> str:
+        """What the command prints; ``given`` is its input."""
+        done = subprocess.run(command, cwd=self.cwd, env=self.env, input=given, capture_output=True, text=True)
+        assert done.returncode == code, f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         return done.stdout
 
 
@@ -101,4 +105,77 @@ def test_a_stream_and_two_views_are_served_as_their_oracles_say(acme):
     status = json.loads(acme.run("lockstep", "status", "--json"))
     verdicts = {view["name"]: view["verdict"] for view in status["views"]}
     assert verdicts == {"returns_per_minute": "equal", "returns_numbered": "equal"}
+    assert (status["ok"], status["problems"]) == (True, [])
+
+
+def produce(acme: Elsewhere, *ids: str, **fields: str) -> None:
+    """Tips of now, by Kafka's own console producer."""
+    now = f"{datetime.now(UTC):%FT%TZ}"
+    events = [{"event_id": name, "event_time": now, "user_id": name, **fields} for name in ids]
+    lines = "".join(f"{event['user_id']}|{json.dumps(event)}\n" for event in events)
+    key = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=|")
+    acme.run("lockstep", "kafka", "console-producer", "--topic", "tips", *key, given=lines)
+
+
+def served(acme: Elsewhere, expected: str, statement: str) -> float:
+    """Wait until a statement has this answer; the seconds that it took."""
+    began = time.monotonic()
+
+    def answer() -> str:
+        command = ("lockstep", "sql", "--csv", statement)
+        return subprocess.run(command, cwd=acme.cwd, env=acme.env, capture_output=True, text=True).stdout
+
+    attempts = Retrying(
+        stop=stop_after_delay(240), wait=wait_fixed(1), retry=retry_if_result(lambda out: expected not in out)
+    )
+    attempts(answer)
+    return time.monotonic() - began
+
+
+def queries_started(acme: Elsewhere) -> Counter[str]:
+    """How often the live service has started the query of each view, by its log."""
+    lines = acme.run("lockstep", "logs", "live", "-n", "2000").splitlines()
+    return Counter(
+        line.split("INFO ")[1].partition(":")[0] for line in lines if ": starting from the checkpoint" in line
+    )
+
+
+def test_what_is_changed_under_the_running_stack_is_applied_and_nothing_else_stops(acme, record_property):
+    views, contracts = acme.cwd / "spark" / "acme" / "views", acme.cwd / "spark" / "acme" / "contracts"
+    before = queries_started(acme)
+    assert acme.run("lockstep", "plan") == "Everything runs as the project's files say.\n"
+
+    acme.run("lockstep", "new", "stream", "tips")
+    acme.run("lockstep", "new", "view", "tips_per_minute", "--input", "tips")
+    planned = acme.run("lockstep", "plan", code=2)
+    assert "+ topic tips" in planned
+    assert "+ view tips_per_minute" in planned
+    acme.run("lockstep", "apply")
+    produce(acme, "a", "b", "c")
+    total = "SELECT sum(events) AS n FROM serving.tips_per_minute"
+    record_property("a new view", served(acme, "n\n3", total))
+
+    view, contract = views / "tips_per_minute.py", contracts / "tips.py"
+    view.write_text(view.read_text().replace('F.count("*")', '(10 * F.count("*"))'))
+    contract.write_text(contract.read_text().replace("    columns={\n", '    columns={\n        "note": "STRING",\n'))
+    (views / "returns_numbered.py").unlink()
+    planned = acme.run("lockstep", "plan", code=2)
+    assert "~ view tips_per_minute" in planned
+    assert "- view returns_numbered" in planned
+    acme.run("lockstep", "apply")
+    produce(acme, "d", note="thanks")
+    served(acme, "d,thanks", "SELECT user_id, note FROM silver.tips WHERE note IS NOT NULL")
+    record_property("a changed view", served(acme, "10", "SELECT max(events) FROM serving.tips_per_minute"))
+    assert acme.run("lockstep", "plan") == "Everything runs as the project's files say.\n"
+    started = queries_started(acme)
+    assert started["returns_per_minute"] == before["returns_per_minute"], "its query was not touched"
+    assert started["tips_per_minute"] == 2
+
+    (views / "broken.py").write_text("from lockstep.definition import Windowed\n\nVIEW = Windowd()\n")
+    for command in ("plan", "apply", "status"):
+        assert "broken.py" in (said := acme.run("lockstep", command, code=1))
+        assert "line 3: NameError: name 'Windowd' is not defined" in said
+    produce(acme, "e")
+    served(acme, "e", "SELECT user_id FROM silver.tips")
+    (views / "broken.py").unlink()
     acme.run("lockstep", "down")

@@ -40,7 +40,7 @@ def sql(
             raise SqlRefused(message.strip()) from error
     values = [[_text(value) for value in row.values()] for row in found.to_pylist()]
     if as_csv:
-        csv.writer(sys.stdout).writerows([found.column_names, *values])
+        csv.writer(sys.stdout, lineterminator="\n").writerows([found.column_names, *values])
         return
     table = Table(*found.column_names, box=None, pad_edge=False)
     for row in values:
