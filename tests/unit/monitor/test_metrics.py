@@ -1,9 +1,12 @@
 """The metrics are what Prometheus's own parser reads, and have the numbers of the status."""
 
+import re
 from dataclasses import replace
 
+import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.support.paths import CHECKOUT
 from tests.unit.status.test_problems import ALL_RIGHT, LIVE, STREAM, VIEW
 
 from lockstep.monitor.metrics import StatusCollector
@@ -58,3 +61,12 @@ def test_every_metric_has_a_help_text_and_the_unit_of_its_name() -> None:
     families = [*collector.collect()]
     assert len(families) == len({family.name for family in families})
     assert all(family.documentation and family.name.startswith("lockstep_") for family in families)
+
+
+def test_the_alert_rules_ask_for_metrics_that_there_are() -> None:
+    groups = yaml.safe_load((CHECKOUT / "infra" / "prometheus" / "rules.yml").read_text())["groups"]
+    asked = {name for group in groups for rule in group["rules"] for name in re.findall(r"lockstep_\w+", rule["expr"])}
+    collector = StatusCollector()
+    collector.publish(replace(ALL_RIGHT, problems=[Problem("service:kafka", "x", "y")]))
+    assert asked
+    assert asked <= {family.name for family in collector.collect()}
