@@ -1,5 +1,6 @@
 """The whole platform, once: the demo over a few days, with the Spark server, the broker and the scheduler killed in it."""
 
+import json
 import os
 import signal
 import threading
@@ -13,6 +14,7 @@ import pytest
 from rich.console import Console
 from tenacity import RetryError, Retrying, retry_if_not_result, retry_if_result, stop_after_delay, wait_fixed
 from tests.support.ports import SHORT_LIVED, own_ports
+from tests.support.receivers import Web, served
 
 from lockstep import ledger
 from lockstep import settings as configuration
@@ -22,15 +24,22 @@ from lockstep.status.model import Status
 from shop.demo.run import Demo
 
 DAYS = 3
+HTTP = "airflow.providers.http.notifications.HttpNotifier"
 
 
 @dataclass
 class Played:
-    """A demo that has reached its verdict. ``killed`` has the processes that were killed on the way, by service."""
+    """A demo that has reached its verdict.
+
+    Args:
+        web: the webhook that gets the notices of problems.
+        killed: the processes that were killed on the way, by service.
+    """
 
     stack: Stack
     status: Status
     today: datetime
+    web: Web
     killed: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -41,7 +50,9 @@ class Played:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     """Run the demo to its end, while somebody kills three of its processes."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, served(Web()) as web:
+        patch.setenv("AIRFLOW_CONN_OPS", f"http://127.0.0.1:{web.server_address[1]}")
+        patch.setenv("LOCKSTEP_NOTIFIERS", json.dumps([{"class": HTTP, "http_conn_id": "ops"}]))
         own_ports(patch, tmp_path_factory.mktemp("demo"), java=SHORT_LIVED)
         running = Demo(configuration.load(), Console(force_terminal=False, width=140), DAYS)
         killed: dict[str, int] = {}
@@ -51,7 +62,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
             today = datetime.now(UTC)
             status = running.run()
             killer.join(timeout=1)
-            yield Played(running.stack, status, today, killed)
+            yield Played(running.stack, status, today, web, killed)
         finally:
             reset(running.stack)
 
