@@ -164,8 +164,8 @@ def test_what_is_changed_under_the_running_stack_is_applied_and_nothing_else_sto
     assert "- view returns_numbered" in planned
     acme.run("lockstep", "apply")
     produce(acme, "d", note="thanks")
-    served(acme, "d,thanks", "SELECT user_id, note FROM silver.tips WHERE note IS NOT NULL")
-    record_property("a changed view", served(acme, "10", "SELECT max(events) FROM serving.tips_per_minute"))
+    served(acme, "\nd,thanks", "SELECT user_id, note FROM silver.tips WHERE note IS NOT NULL")
+    record_property("a changed view", served(acme, "\n10", "SELECT max(events) FROM serving.tips_per_minute"))
     assert acme.run("lockstep", "plan") == "Everything runs as the project's files say.\n"
     started = queries_started(acme)
     assert started["returns_per_minute"] == before["returns_per_minute"], "its query was not touched"
@@ -176,6 +176,6 @@ def test_what_is_changed_under_the_running_stack_is_applied_and_nothing_else_sto
         assert "broken.py" in (said := acme.run("lockstep", command, code=1))
         assert "line 3: NameError: name 'Windowd' is not defined" in said
     produce(acme, "e")
-    served(acme, "e", "SELECT user_id FROM silver.tips")
+    served(acme, "\ne", "SELECT user_id FROM silver.tips")
     (views / "broken.py").unlink()
     acme.run("lockstep", "down")
