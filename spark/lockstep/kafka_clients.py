@@ -192,7 +192,7 @@ def latest_by_key(settings: Settings, topic: str) -> dict[bytes, bytes]:
             if time.monotonic() > deadline:
                 raise KafkaUnavailable(
                     f"{topic} could not be read to its end within {_OPEN_TRANSACTION_SECONDS} s: a transaction is open in it. "
-                    "See `kafka-transactions find-hanging`, then try again."
+                    "See `lockstep kafka transactions find-hanging`, then try again."
                 )
     return {key: value for key, value in table.items() if value is not None}
 

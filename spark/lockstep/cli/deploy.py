@@ -1,5 +1,6 @@
 """``lockstep plan`` and ``lockstep apply``."""
 
+import psycopg2
 import typer
 from rich.console import Console
 
@@ -7,6 +8,7 @@ from lockstep import settings
 from lockstep.deploy import apply as making
 from lockstep.deploy.observe import observe
 from lockstep.deploy.plan import Action, Change, Observed, plan
+from lockstep.errors import LockstepError
 from lockstep.stack.stack import Stack
 
 console = Console(highlight=False, soft_wrap=True)
@@ -18,7 +20,7 @@ def show_plan() -> None:
 
     It is 1 if a contract or a view is refused.
     """
-    observed = observe(Stack(settings.load()))
+    observed = _observed(Stack(settings.load()))
     changes = _show(observed)
     if observed.broken:
         raise typer.Exit(1)
@@ -29,12 +31,21 @@ def show_plan() -> None:
 def apply() -> None:
     """Make what runs as the project's files say. What need not stop goes on; running it twice changes nothing."""
     stack = Stack(settings.load())
-    observed = observe(stack)
+    observed = _observed(stack)
     _show(observed)
     if observed.broken:
         console.print("Nothing was changed: correct what is refused first.", style="red")
         raise typer.Exit(1)
     making.apply(stack, observed, lambda line: console.print(f"  {line}", markup=False))
+
+
+def _observed(stack: Stack) -> Observed:
+    try:
+        return observe(stack)
+    except psycopg2.OperationalError as error:
+        raise LockstepError(
+            f"The control database does not answer ({error}): start the stack with `lockstep up`."
+        ) from error
 
 
 def _show(observed: Observed) -> list[Change]:

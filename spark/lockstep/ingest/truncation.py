@@ -127,7 +127,7 @@ def _in_their_place(settings: "Settings", lost: list[Range], log: "TopicOffsets"
         if now.partitions[r.partition][1] < r.end:
             raise LockstepError(
                 f"{r.topic}-{r.partition}: a transaction is open before offset {r.end}. Nothing was signed: run the command "
-                "again when it has ended, or end it with `kafka-transactions abort`."
+                "again when it has ended, or end it with `lockstep kafka transactions abort`."
             )
     return [replace(r, start=min(max(r.start, now.partitions[r.partition][0]), r.end)) for r in lost]
 

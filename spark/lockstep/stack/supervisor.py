@@ -144,6 +144,9 @@ class Supervisor:
             self._call("supervisor.signalProcess", name, signal)
         except Fault as fault:
             raise self._refusal("signal", name, fault) from fault
+        except _NOT_RUNNING as error:
+            what = f"No supervisor runs in {self.settings.home}, so {name} gets no SIG{signal}."
+            raise StackError(what, f"start the stack, or send the signal to the container of {name}.") from error
 
     def stop(self, name: str) -> None:
         """Stop a service and wait until it has ended. Does nothing when it does not run."""

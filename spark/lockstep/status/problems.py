@@ -104,7 +104,7 @@ def _topics(status: Status) -> Iterator[Problem]:
         yield Problem(
             f"topic:{stream}",
             f"{stream} has no topic, so nothing can be produced to it",
-            "`lockstep up kafka` makes it",
+            "`lockstep apply` makes it",
         )
 
 
@@ -125,7 +125,7 @@ def _transactions(status: Status, now: datetime) -> Iterator[Problem]:
                 yield Problem(
                     f"transaction:{s.topic}-{p.partition}",
                     f"{p.waiting:,} records of {s.topic}-{p.partition} wait behind a transaction that is open",
-                    "see `kafka-transactions find-hanging`",
+                    "see `lockstep kafka transactions find-hanging`",
                     p.written_at,
                 )
 
@@ -171,7 +171,7 @@ def _live(status: Status) -> Iterator[Problem]:
         yield Problem(
             f"live-missing:{','.join(unknown)}",
             f"the live service does not run {_names(unknown)}",
-            "if they are new: `lockstep down live`, then `lockstep up live`; else see `lockstep logs live`",
+            "`lockstep apply` starts what is new; else see `lockstep logs live`",
         )
 
 

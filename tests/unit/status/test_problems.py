@@ -122,7 +122,7 @@ def test_a_definition_that_cannot_run_is_named_with_its_error() -> None:
 
 def test_a_stream_without_a_topic_is_named() -> None:
     assert lines(without_topic=["orders"]) == [
-        "orders has no topic, so nothing can be produced to it: `lockstep up kafka` makes it"
+        "orders has no topic, so nothing can be produced to it: `lockstep apply` makes it"
     ]
 
 
@@ -146,7 +146,7 @@ def test_a_transaction_that_hangs_is_named_and_one_that_is_under_way_is_not() ->
     open_ = [PartitionLag(p, 0, end=9, stable=4, position={}, written_at=at) for p, at in enumerate(times)]
     assert lines(streams=[replace(STREAM, partitions=open_)]) == [
         "5 records of clicks-0 wait behind a transaction that is open (since 2026-11-20 10:00:00 UTC): "
-        "see `kafka-transactions find-hanging`"
+        "see `lockstep kafka transactions find-hanging`"
     ]
 
 
