@@ -5,22 +5,15 @@ gone when the demo's stack starts.
 """
 
 import json
-import os
 import subprocess
-import sys
-import sysconfig
 import time
-import venv
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
-from tests.support.ports import PORTS, TRUSTED, free_ports
-from tests.support.wheel import build
+from tests.support.elsewhere import Elsewhere, now, produce, project_in
 
 STREAM = "stream returns --column return_id:STRING --column returned_at:TIMESTAMP --column order_id:STRING"
 STREAM += " --column refund:DECIMAL(12,2) --id return_id --time returned_at --key order_id"
@@ -28,63 +21,10 @@ STREAM += " --column refund:DECIMAL(12,2) --id return_id --time returned_at --ke
 PATIENCE = 420
 
 
-@dataclass
-class Elsewhere:
-    """An environment with the wheel, and a directory in which its commands run."""
-
-    env: dict[str, str]
-    cwd: Path
-
-    def run(self, *command: str, code: int = 0, given: str = "") -> str:
-        """What the command prints; ``given`` is its input."""
-        done = subprocess.run(command, cwd=self.cwd, env=self.env, input=given, capture_output=True, text=True)
-        assert done.returncode == code, f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        return done.stdout
-
-
-def programs_but_java(folder: Path) -> Path:
-    """A folder with links to all programs of PATH except Java's."""
-    folder.mkdir()
-    for directory in map(Path, os.environ["PATH"].split(os.pathsep)):
-        # A user may have folders in PATH that only another user can read.
-        for program in directory.iterdir() if os.access(directory, os.R_OK | os.X_OK) else ():
-            link = folder / program.name
-            if not program.name.startswith("java") and not link.is_symlink():
-                link.symlink_to(program)
-    return folder
-
-
-def environment(folder: Path) -> dict[str, str]:
-    """The variables of a new virtual environment that has the wheel and, of the packages of this one, those of the lock.
-
-    The packages are not copied: a .pth file names their folder. Python does not read the .pth files of that folder, so
-    that the editable install of this checkout, which is one, is not in the new environment.
-    """
-    venv.create(folder, with_pip=False, symlinks=True)
-    paths = sysconfig.get_paths("venv", vars={"base": str(folder), "platbase": str(folder)})
-    Path(paths["purelib"], "packages.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    install = [sys.executable, "-m", "uv", "pip", "install", "-q", "--offline", "--no-deps"]
-    subprocess.run([*install, "--python", str(folder / "bin" / "python"), str(build(folder / "wheel"))], check=True)
-    kept = {
-        k: v for k, v in os.environ.items() if not k.startswith(("LOCKSTEP_", "PYTHON", "VIRTUAL_ENV", "JAVA_HOME"))
-    }
-    kept["LOCKSTEP_CACHE"] = os.environ.get("LOCKSTEP_CACHE", "~/.cache/lockstep")
-    ports = {f"LOCKSTEP_{name.upper()}": str(port) for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True)}
-    path = f"{folder / 'bin'}{os.pathsep}{programs_but_java(folder / 'programs')}"
-    return kept | ports | {"PATH": path, "JDK_JAVA_OPTIONS": TRUSTED}
-
-
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elsewhere]:
-    """An empty project, whose stack is removed in the end."""
-    root = tmp_path_factory.mktemp("elsewhere")
-    outside = Elsewhere(environment(root / "venv"), root)
-    outside.run("lockstep", "init", "my shop/acme")
-    project = Elsewhere(outside.env, root / "my shop" / "acme")
-    try:
+    with project_in(tmp_path_factory.mktemp("elsewhere")) as project:
         yield project
-    finally:
-        project.run("lockstep", "reset", "--yes")
 
 
 def test_the_platform_is_the_wheels_and_there_is_no_shop_and_no_java(acme):
@@ -108,13 +48,11 @@ def test_a_stream_and_two_views_are_served_as_their_oracles_say(acme):
     assert (status["ok"], status["problems"]) == (True, [])
 
 
-def produce(acme: Elsewhere, *ids: str, **fields: str) -> None:
-    """Tips of now, by Kafka's own console producer."""
-    now = f"{datetime.now(UTC):%FT%TZ}"
-    events = [{"event_id": name, "event_time": now, "user_id": name, **fields} for name in ids]
-    lines = "".join(f"{event['user_id']}|{json.dumps(event)}\n" for event in events)
-    key = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=|")
-    acme.run("lockstep", "kafka", "console-producer", "--topic", "tips", *key, given=lines)
+def tip(acme: Elsewhere, *ids: str, **fields: str) -> None:
+    """Tips of now."""
+    produce(
+        acme, "tips", [{"event_id": name, "event_time": now(), "user_id": name, **fields} for name in ids], "user_id"
+    )
 
 
 def served(acme: Elsewhere, expected: str, statement: str) -> float:
@@ -151,7 +89,7 @@ def test_what_is_changed_under_the_running_stack_is_applied_and_nothing_else_sto
     assert "+ topic tips" in planned
     assert "+ view tips_per_minute" in planned
     acme.run("lockstep", "apply")
-    produce(acme, "a", "b", "c")
+    tip(acme, "a", "b", "c")
     total = "SELECT sum(events) AS n FROM serving.tips_per_minute"
     record_property("a new view", served(acme, "n\n3", total))
 
@@ -163,7 +101,7 @@ def test_what_is_changed_under_the_running_stack_is_applied_and_nothing_else_sto
     assert "~ view tips_per_minute" in planned
     assert "- view returns_numbered" in planned
     acme.run("lockstep", "apply")
-    produce(acme, "d", note="thanks")
+    tip(acme, "d", note="thanks")
     served(acme, "\nd,thanks", "SELECT user_id, note FROM silver.tips WHERE note IS NOT NULL")
     record_property("a changed view", served(acme, "\n10", "SELECT max(events) FROM serving.tips_per_minute"))
     assert acme.run("lockstep", "plan") == "Everything runs as the project's files say.\n"
@@ -175,7 +113,7 @@ def test_what_is_changed_under_the_running_stack_is_applied_and_nothing_else_sto
     for command in ("plan", "apply", "status"):
         assert "broken.py" in (said := acme.run("lockstep", command, code=1))
         assert "line 3: NameError: name 'Windowd' is not defined" in said
-    produce(acme, "e")
+    tip(acme, "e")
     served(acme, "\ne", "SELECT user_id FROM silver.tips")
     (views / "broken.py").unlink()
     acme.run("lockstep", "down")
