@@ -16,7 +16,7 @@ from tests.support.scenario import send
 
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
-from lockstep.definition.registry import VIEWS
+from lockstep.definition.registry import VIEWS, chosen
 from lockstep.kafka_clients import ensure_topics
 from lockstep.live import progress
 from lockstep.reconcile.run import reconcile
@@ -112,7 +112,7 @@ def _live_has_all(stack):
     began = time.monotonic()
 
     def behind():
-        lags = [stream.lag for stream in gather_streams(stack.settings)]
+        lags = [stream.lag for stream in gather_streams(stack.settings, chosen(stack.settings.views))]
         return any(lag for one in lags for layer, lag in one.items() if layer.startswith("live."))
 
     Retrying(stop=stop_after_delay(1200), wait=wait_fixed(3), retry=retry_if_result(bool))(behind)

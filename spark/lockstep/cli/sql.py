@@ -24,7 +24,7 @@ def sql(
     as_csv: Annotated[bool, typer.Option("--csv", help="For programs.")] = False,
     limit: Annotated[int, typer.Option(help="The most rows that are printed; 0: all.")] = 1000,
 ) -> None:
-    """Run a statement on the lake, such as `SELECT * FROM serving.page_views_per_minute`. Times are in UTC."""
+    """Run a statement on the lake, such as `SELECT * FROM serving.<view>`. Times are in UTC."""
     from pyspark.errors import PySparkException
 
     # PySpark logs each error too, as JSON with its stack.

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from lockstep import settings
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.registry import chosen
 from lockstep.errors import LockstepError
 from lockstep.stack.stack import Stack
 from lockstep.status.gather import gather, gather_streams
@@ -40,7 +41,9 @@ def lag(
     """Show for each partition where the log ends, and the position and lag of each layer, batch and live."""
     if unknown := sorted(set(streams or ()) - CONTRACTS.keys()):
         raise LockstepError(f"There is no stream {', '.join(unknown)}: name one of {', '.join(CONTRACTS)}.")
-    lags = {s.name: s.partitions for s in gather_streams(settings.load()) if s.name in (streams or CONTRACTS)}
+    current = settings.load()
+    found = gather_streams(current, chosen(current.views))
+    lags = {s.name: s.partitions for s in found if s.name in (streams or CONTRACTS)}
     if as_json:
         typer.echo(json.dumps({name: [p.as_dict() for p in partitions] for name, partitions in lags.items()}, indent=2))
     else:

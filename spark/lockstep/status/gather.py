@@ -1,6 +1,6 @@
 """Gather the status without Spark: from the brokers, the logs of the tables, the control database and Airflow's API."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -15,7 +15,7 @@ from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
 from lockstep.definition.registry import broken, chosen
 from lockstep.definition.tables import Tables, gold_of, live_of
-from lockstep.errors import LockstepError
+from lockstep.errors import LockstepError, UnknownView, ViewRefused
 from lockstep.ingest.offsets import offsets_at, offsets_of_existing_topics
 from lockstep.ingest.transactions import last_writes
 from lockstep.ledger.ranges import TopicOffsets, ends
@@ -44,6 +44,11 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
     """
     unreachable: list[Problem] = []
     status = Status([], [], broken=broken(), health=health, disks=disks(settings))
+    views: list[View] = []
+    try:
+        views = chosen(settings.views)
+    except (UnknownView, ViewRefused) as error:
+        unreachable.append(Problem("definition:LOCKSTEP_VIEWS", str(error), "correct the setting LOCKSTEP_VIEWS"))
     try:
         status = replace(status, certificates=certificates(settings))
     except LockstepError as error:
@@ -54,7 +59,7 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
     except AirflowRefused as error:
         unreachable.append(Problem("unreachable:airflow", str(error), "see `lockstep doctor`"))
     try:
-        streams = gather_streams(settings)
+        streams = gather_streams(settings, views)
         missing = sorted(CONTRACTS.keys() - {s.name for s in streams})
         status = replace(status, streams=streams, without_topic=missing)
     except (LockstepError, KafkaError) as error:
@@ -64,8 +69,8 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
         unreachable.append(_no_database(error))
     try:
         published = progress.latest(settings)
-        views = [_view(settings, view, published.get(view.name)) for view in chosen(settings.views)]
-        status = replace(status, views=views, quality=outcomes.latest(settings).verdicts)
+        states = [_view(settings, view, published.get(view.name)) for view in views]
+        status = replace(status, views=states, quality=outcomes.latest(settings).verdicts)
     except psycopg2.OperationalError as error:
         unreachable.append(_no_database(error))
     return replace(
@@ -101,11 +106,10 @@ def _airflow(airflow: Airflow) -> AirflowStatus:
     return AirflowStatus(dags, airflow.last_runs(dags), errors)
 
 
-def gather_streams(settings: "Settings") -> list[Stream]:
-    """The status of every stream whose topic exists."""
+def gather_streams(settings: "Settings", views: Sequence[View]) -> list[Stream]:
+    """The status of every stream whose topic exists, in each layer of these views."""
     topics = offsets_of_existing_topics(settings, [c.topic for c in CONTRACTS.values()])
     contracts = [c for c in CONTRACTS.values() if c.topic in topics]
-    views = chosen(settings.views)
     current = generations.all_current(settings) if topics else {}
     written_at = last_writes(settings, topics.values())
     max_lag = {c.name: _max_lag(settings, c, views) for c in contracts}

@@ -19,7 +19,11 @@ from .conftest import VARIABLE
 LAUNCH = ["python", "-m", "lockstep.stack.launch"]
 STEP = ["python", "-m", "lockstep.stack.step"]
 OFFICIAL = {"postgres", "kafka"}
-DEFAULTS = {f"LOCKSTEP_{name.upper()}": field.default for name, field in Settings.model_fields.items()}
+# As variables: lists are JSON there.
+DEFAULTS = {
+    f"LOCKSTEP_{name.upper()}": "[]" if field.default == () else str(field.default)
+    for name, field in Settings.model_fields.items()
+}
 
 
 def launched(services: dict[str, Any]) -> dict[str, str]:
@@ -106,7 +110,7 @@ def test_every_variable_is_a_setting_and_has_the_settings_default(source: str, s
     for found in VARIABLE.finditer(source):
         assert found["name"] in DEFAULTS
         if found["kind"] == "-":
-            assert found["rest"] == str(DEFAULTS[found["name"]])
+            assert found["rest"] == DEFAULTS[found["name"]]
     for name, service in services.items():
         ours = {variable for variable in service.get("environment", {}) if variable.startswith("LOCKSTEP_")}
         assert ours <= set(DEFAULTS), name
@@ -115,7 +119,7 @@ def test_every_variable_is_a_setting_and_has_the_settings_default(source: str, s
 def test_the_image_and_the_example_set_settings_only(image_settings: dict[str, str]) -> None:
     example = re.findall(r"^#?(LOCKSTEP_\w+)=(.*)$", (CHECKOUT / ".env.example").read_text(), re.MULTILINE)
     assert {name for name, _ in example} | set(image_settings) <= set(DEFAULTS)
-    assert all(value == str(DEFAULTS[name]) for name, value in example if value)
+    assert all(value == DEFAULTS[name] for name, value in example if value)
 
 
 def test_in_a_container_servers_listen_for_the_other_containers(container: Any) -> None:

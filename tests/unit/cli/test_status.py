@@ -37,6 +37,14 @@ def test_the_exit_code_is_1_when_there_is_a_problem(options: tuple[str, ...]) ->
     assert "kafka is stopped" in result.output
 
 
+def test_a_view_that_nobody_knows_is_a_problem_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_ports(monkeypatch, tmp_path)
+    monkeypatch.setenv("LOCKSTEP_VIEWS", "page_views_per_minut")
+    result = CliRunner().invoke(app, ["status", "--json"])
+    problems = {problem["key"]: problem["what"] for problem in json.loads(result.stdout)["problems"]}
+    assert problems["definition:LOCKSTEP_VIEWS"].startswith("There is no view page_views_per_minut")
+
+
 def test_what_does_not_answer_is_a_problem_and_raises_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_ports(monkeypatch, tmp_path)
     result = CliRunner().invoke(app, ["status", "--json"])
