@@ -6,9 +6,11 @@ import subprocess
 import sys
 from collections import Counter
 
-from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
+import pytest
+from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep.stack.services import environment
+from lockstep.status import open_problems
 
 CONNECT, MARTS = "connect is stopped", "DAG marts is paused"
 
@@ -25,19 +27,26 @@ def told(demo) -> Counter[tuple[str, str]]:
     return Counter((line.split()[0], what) for line in lines for what in (CONNECT, MARTS) if what in line)
 
 
-def within_two_minutes(condition) -> None:
-    Retrying(stop=stop_after_delay(120), wait=wait_fixed(1), retry=retry_if_not_result(bool))(condition)
+def within_two_minutes(demo, before: Counter[tuple[str, str]], *wanted: tuple[str, str]) -> None:
+    """Wait until these were told. The message has what the monitor remembers, and what was told."""
+    try:
+        Retrying(stop=stop_after_delay(120), wait=wait_fixed(1), retry=retry_if_not_result(bool))(
+            lambda: {*wanted} <= (told(demo) - before).keys()
+        )
+    except RetryError:
+        texts = [json.loads(body)["text"] for _, body in demo.web.taken]
+        pytest.fail(f"not told: {wanted}\ntold: {texts}\nremembered: {open_problems.load(demo.settings)}")
 
 
 def test_what_breaks_is_told_once_and_once_more_when_it_is_over(demo):
     before = told(demo)
     demo.stack.stop("connect")
     lockstep(demo, "airflow", "dags", "pause", "marts")
-    within_two_minutes(lambda: (told(demo) - before).keys() == {("NEW", CONNECT), ("NEW", MARTS)})
+    within_two_minutes(demo, before, ("NEW", CONNECT), ("NEW", MARTS))
     said = lockstep(demo, "status")
     assert CONNECT in said
     assert MARTS in said
     demo.stack.up(["connect"])
     lockstep(demo, "airflow", "dags", "unpause", "marts")
-    within_two_minutes(lambda: {("OVER", CONNECT), ("OVER", MARTS)} <= (told(demo) - before).keys())
+    within_two_minutes(demo, before, ("OVER", CONNECT), ("OVER", MARTS))
     assert set((told(demo) - before).values()) == {1}

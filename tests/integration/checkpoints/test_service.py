@@ -7,11 +7,13 @@ import pytest
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 from tests.integration.checkpoints.serving import serving
 
+from lockstep.catalog import connect
 from lockstep.checkpoints import journal, resets
 from lockstep.checkpoints.verify import verify
 from lockstep.definition.registry import VIEWS
 from lockstep.live import generations, progress
 from lockstep.live.checkpoint import Checkpoint
+from lockstep.service.job import session_of
 
 
 @pytest.fixture
@@ -97,3 +99,43 @@ def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_p
     rows = spark.table(progress.TABLE.name).where(f"query = '{view.name}' AND batch IS NOT NULL").collect()
     assert rows, "a running query publishes its progress"
     assert all(row["dropped_rows"] == 0 for row in rows)
+
+
+def test_a_service_that_reloads_adopts_what_is_the_same_starts_what_has_changed_and_stops_what_is_gone(
+    spark, settings, view, beside, minutes
+):
+    changed = replace(view, name=f"{view.name}_3")
+    VIEWS[changed.name] = changed
+
+    def runs():
+        """The run of each view's query that is active."""
+        found = {}
+        for own in (view, beside, changed):
+            job = generations.get(settings, own.name).job
+            with connect(settings, "live", session_of(settings, job)) as session:
+                for query in session.streams.active:
+                    found[own.name] = str(query.runId)
+        return found
+
+    @eventually
+    def published(*names):
+        assert {name for name in names if progress.latest(settings)[name].batch is not None} == {*names}
+
+    minutes(range(3))
+    with serving(settings, view, beside, changed, reloads=True):
+        published(view.name, beside.name, changed.name)
+    before = runs()
+    assert before.keys() == {view.name, beside.name, changed.name}, "the queries run on without a service"
+    VIEWS[changed.name] = replace(changed, allowed_lateness=changed.allowed_lateness * 2)
+    with serving(settings, view, VIEWS[changed.name]):
+        published(view.name)
+        after = eventually(lambda: _other_run(runs(), changed.name, before))()
+        assert after[view.name] == before[view.name], "it was adopted"
+        assert beside.name not in after, "its view is gone"
+    del VIEWS[changed.name]
+    assert runs() == {}
+
+
+def _other_run(runs, name, before):
+    assert runs[name] != before[name]
+    return runs

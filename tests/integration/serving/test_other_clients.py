@@ -1,0 +1,45 @@
+"""The lake for clients that know nothing of Lockstep: JDBC through the Spark server, DuckDB and delta-rs on the files."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+from tests.support import jdbc
+
+from lockstep import lake
+from lockstep.batch.rollup import roll_up
+from lockstep.definition.tables import gold_of
+from lockstep.ingest.bronze import ingest
+from lockstep.refine.silver import refine
+
+
+@pytest.fixture
+def gold(spark, settings, stream, view, shop):
+    """A table of gold with two minutes: of two views, and of one."""
+    for event_id, second in (("e1", 0), ("e2", 1), ("e3", 61)):
+        shop.view(event_id, second)
+    shop.heartbeat(600)
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    refine(spark, settings, stream, "run")
+    roll_up(spark, settings, view, "run")
+    return gold_of(view)
+
+
+def test_a_jdbc_client_reads_a_table_through_the_spark_server(settings, gold):
+    url = f"jdbc:{settings.spark_remote}"
+    statement = f"SELECT page, sum(views) AS views FROM {gold} GROUP BY page"
+    command = [sys.executable, str(Path(jdbc.__file__)), url, statement]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout) == [{"page": "/", "views": 3}]
+
+
+def test_duckdb_reads_the_files_of_a_table(settings, gold):
+    rows = DeltaTable(lake.path(settings, gold)).to_pyarrow_dataset()
+    assert rows.count_rows() == 2
+    assert duckdb.sql("SELECT page, sum(views) FROM rows GROUP BY page").fetchall() == [("/", 3)]
