@@ -1,10 +1,9 @@
-"""A JDBC client: ``python jdbc.py <url> <statement>`` prints the rows as JSON. A program, because it has a JVM inside."""
+"""A JDBC client: ``python jdbc.py <url> <statement>`` prints the rows as JSON of texts. A program, as it has a JVM inside."""
 
 import json
 import sys
 from pathlib import Path
 
-import jaydebeapi
 import jpype
 
 from lockstep.stack.jars import spark_home
@@ -19,12 +18,20 @@ def main(url: str, statement: str) -> None:
     classpath = [*map(str, (jars / "connect-repl").glob("spark-connect-client-*.jar")), str(jars / "*")]
     library = next(Path(find_java().home).rglob("libjvm.so"))
     jpype.startJVM(str(library), *SPARK_OPENS, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", classpath=classpath)
-    connection = jaydebeapi.connect(DRIVER, url)
+    connection = jpype.JClass(DRIVER)().connect(url, jpype.JClass("java.util.Properties")())
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-            names = [column[0] for column in cursor.description]
-            print(json.dumps([dict(zip(names, row, strict=True)) for row in cursor.fetchall()], default=str))
+        # The driver of Spark 4.1 has no prepared statements, which Python's clients of JDBC ask for.
+        query = connection.createStatement()
+        rows = query.executeQuery(statement)
+        columns = range(1, rows.getMetaData().getColumnCount() + 1)
+        names = {column: str(rows.getMetaData().getColumnName(column)) for column in columns}
+        found = []
+        while rows.next():
+            found.append({names[column]: str(rows.getObject(column)) for column in columns})
+        # The driver counts a result that was not closed as a leak.
+        rows.close()
+        query.close()
+        print(json.dumps(found))
     finally:
         connection.close()
 
