@@ -12,6 +12,9 @@ from lockstep.stack.airflow_services import configuration
 from lockstep.stack.errors import StackError
 from lockstep.stack.services import environment, python_path
 
+# Not the scripts of these tools: an environment may lack them, or have those of another place. Python warns that it runs a module
+# which is imported already.
+_PYTHON = (sys.executable, "-P", "-W", "ignore::RuntimeWarning", "-m")
 # Kafka's tools, by the names of their scripts (kafka-topics.sh and so on).
 KAFKA = {
     "topics": "org.apache.kafka.tools.TopicCommand",
@@ -35,12 +38,12 @@ class Tool:
 
 def airflow(settings: Settings, arguments: Sequence[str]) -> Tool:
     """Airflow's own command line."""
-    return Tool([_script("airflow"), *arguments], environment(settings) | configuration(settings))
+    return Tool([*_PYTHON, "airflow", *arguments], environment(settings) | configuration(settings))
 
 
 def dbt(settings: Settings, arguments: Sequence[str]) -> Tool:
     """dbt, on the project's models and the Spark server."""
-    return Tool([_script("dbt"), *arguments], _dbt(settings) | {"PYTHONPATH": python_path(settings)})
+    return Tool([*_PYTHON, "dbt.cli.main", *arguments], _dbt(settings) | {"PYTHONPATH": python_path(settings)})
 
 
 def _dbt(settings: Settings) -> dict[str, str]:
@@ -48,11 +51,6 @@ def _dbt(settings: Settings) -> dict[str, str]:
     options = dbt_project.locations(settings).items()
     paths = {f"DBT_{option.strip('-').replace('-', '_').upper()}": value for option, value in options}
     return environment(settings) | dbt_project.variables(settings) | paths
-
-
-def _script(name: str) -> str:
-    """The script of this environment: PATH may have the one of another first."""
-    return str(Path(sys.executable).with_name(name))
 
 
 def kafka(settings: Settings, arguments: Sequence[str]) -> Tool:
