@@ -41,6 +41,8 @@ def acme(tmp_path: Path, web: Web, other: Web, monkeypatch: pytest.MonkeyPatch) 
         (project.cwd / ".env").write_text("\n".join([*lines, f"LOCKSTEP_NOTIFIERS={json.dumps(told)}", ""]))
         project.run("lockstep", "new", *STREAM.split())
         project.run("lockstep", "new", "view", "returns_per_minute", "--input", "returns")
+        # Airflow's folders of DAGs are those that exist when it starts.
+        (project.cwd / "dags").mkdir()
         project.run("lockstep", "up")
         drive = Path(__file__).parents[1] / "e2e" / "drive_project.py"
         project.run("python", str(drive), str(PATIENCE))

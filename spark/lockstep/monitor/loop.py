@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, start_http_server
 
+from lockstep import project
 from lockstep.monitor.metrics import StatusCollector
 from lockstep.monitor.notify import deliver, queued
 from lockstep.stack.stack import Stack
@@ -27,15 +28,25 @@ LOOK_SECONDS = 15.0
 SETTLING_SECONDS = 180.0
 
 
-def run(settings: "Settings", stopping: threading.Event) -> None:
-    """Look until ``stopping`` is set. What does not answer is a problem, and stops nothing."""
+def run(settings: "Settings", stopping: threading.Event, settled: bool = False) -> bool:
+    """Look until ``stopping`` is set, or the project's code is changed. What does not answer is a problem, and stops nothing.
+
+    Args:
+        settled: the stack has started already.
+
+    Returns:
+        Whether it must begin again: Python keeps the contracts and views that it has imported.
+    """
     collector = StatusCollector()
     registry = CollectorRegistry()
     registry.register(collector)
     server, thread = start_http_server(settings.metrics_port, settings.listen, registry)
-    began, settled = time.monotonic(), False
+    began, sources = time.monotonic(), project.sources()
     try:
         while not stopping.is_set():
+            if project.sources() != sources:
+                log.info("the project's code is changed, so it is loaded again")
+                return True
             stack = Stack(settings)
             # supervisord sets this variable for the processes that it starts.
             services = stack.health() if "SUPERVISOR_PROCESS_NAME" in os.environ else stack.answers()
@@ -45,6 +56,7 @@ def run(settings: "Settings", stopping: threading.Event) -> None:
             if settled:
                 _remember(stack.settings, status)
             stopping.wait(LOOK_SECONDS)
+        return False
     finally:
         server.shutdown()
         thread.join()

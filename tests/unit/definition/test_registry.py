@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lockstep import project
 from lockstep.contracts.contract import Contract
 from lockstep.project import Registry
 
@@ -49,6 +50,15 @@ def test_a_broken_module_is_left_out_and_named_with_its_line(contracts: Path, ki
     ((file, said),) = registry.broken.items()
     assert file == str(contracts / "another.py")
     assert said.startswith(reason)
+
+
+def test_a_changed_and_a_new_file_are_seen_without_an_import(contracts: Path) -> None:
+    before = project.sources()
+    assert project.sources() == before
+    (contracts / "sound.py").write_text(SOUND.format(name="other"))
+    changed = project.sources()
+    (contracts / "another.py").write_text("")
+    assert before != changed != project.sources()
 
 
 def test_where_nothing_is_broken_nothing_is_named(contracts: Path) -> None:
