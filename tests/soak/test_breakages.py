@@ -103,7 +103,11 @@ def breakages(acme: Elsewhere, other: Web) -> list[Break]:
             lambda: acme.run("lockstep", "airflow", "dags", "pause", "reconcile"),
             lambda: acme.run("lockstep", "airflow", "dags", "unpause", "reconcile"),
         ),
-        ("Airflow cannot import", lambda: write(dag, "from airflow.sdk import dag\nimport no_such_module\n"), dag.unlink),
+        (
+            "Airflow cannot import",
+            lambda: write(dag, "from airflow.sdk import dag\nimport no_such_module\n"),
+            dag.unlink,
+        ),
         ("broken.py is left out: line 3", lambda: write(view, BROKEN), view.unlink),
         ("tips has no topic", new_and_not_applied, lambda: acme.run("lockstep", "apply")),
         ("the live service does not run tips_per_minute", lambda: None, lambda: None),
