@@ -167,14 +167,15 @@ def _finishes_a_batch(running: "StreamingQuery", trial: Checkpoint) -> bool:
     return trial.last_batch() is not None
 
 
-def fingerprints(settings: "Settings", members: "Sequence[Member]") -> list[str]:
-    """The :func:`fingerprint` of each view of a job.
+def changed(settings: "Settings", members: "Sequence[Member]") -> list[tuple["Member", str]]:
+    """The views of a job whose definition is not the one with which their query last started, each with its fingerprint now.
 
     Raises:
-        TopicMissing: one of its topics does not exist.
+        TopicMissing: one of their topics does not exist.
     """
     offsets = offsets_of_topics(settings, query.topics_of(members))
-    return [fingerprint(offsets, member) for member in members]
+    now = [(member, fingerprint(offsets, member)) for member in members]
+    return [(member, new) for member, new in now if generations.last_definition(settings, member[0]) != new]
 
 
 def fingerprint(topics: "Mapping[str, TopicOffsets]", member: "Member") -> str:

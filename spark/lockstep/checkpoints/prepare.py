@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockstep import lake
-from lockstep.checkpoints.compatible import ensure_columns, ensure_compatible, fingerprints
+from lockstep.checkpoints.compatible import changed, ensure_columns, ensure_compatible
 from lockstep.checkpoints.errors import CheckpointIncompatible
 from lockstep.checkpoints.savepoints import copy_to_checkpoint, load_savepoint, savepoint_rows
 from lockstep.checkpoints.verify import ensure_whole
@@ -47,9 +47,8 @@ def prepare_start(spark: "SparkSession", settings: "Settings", members: "Sequenc
     """
     lease.ensure_free(settings, [generation.query for generation, _ in members])
     # A trial of a definition takes seconds. Most starts are of the definitions that ran before, and need none.
-    definitions = zip(members, fingerprints(settings, members), strict=True)
-    changed = [(g, view, new) for (g, view), new in definitions if generations.last_definition(settings, g) != new]
-    for _, view, _ in changed:
+    differing = changed(settings, members)
+    for (_, view), _ in differing:
         with _own_problem(view, members):
             ensure(spark, view)
     for problem in ensure_whole(settings, [generation for generation, _ in members]):
@@ -58,12 +57,12 @@ def prepare_start(spark: "SparkSession", settings: "Settings", members: "Sequenc
     if generation.shared is None and generation.number > 1 and _has_not_started(settings, generation):
         _prepare_first_start(spark, settings, view, generation)
         members = [(replace(generation, starts=_for_all_partitions(settings, generation.starts)), view)]
-    for own, view, _ in changed:
+    for (own, view), _ in differing:
         with _own_problem(view, members):
             ensure_columns(spark, settings, own, view)
-    if changed:
+    if differing:
         ensure_compatible(spark, settings, members)
-    for own, _, definition in changed:
+    for (own, _), definition in differing:
         generations.record_definition(settings, own, definition)
     return [*members]
 

@@ -8,7 +8,8 @@ import typer
 
 from lockstep import settings
 from lockstep.settings import Settings
-from lockstep.stack import secrets, tools
+from lockstep.stack import tools
+from lockstep.stack.stack import Stack
 
 # All arguments are the tool's, also --help.
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -26,8 +27,7 @@ def _command(tool: Callable[[Settings, Sequence[str]], tools.Tool]) -> typer.Typ
 
 
 def _settings() -> Settings:
-    current = settings.load()
-    return secrets.ensure(current) if current.secrets_file.exists() else current
+    return Stack(settings.load()).settings
 
 
 airflow, dbt, kafka, psql = (_command(tool) for tool in (tools.airflow, tools.dbt, tools.kafka, tools.psql))

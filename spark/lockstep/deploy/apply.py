@@ -36,28 +36,19 @@ def apply(stack: "Stack", observed: Observed, say: Callable[[str], None]) -> Non
             say(f"topic {topic}: created")
     if observed.new_services:
         stack.up([*observed.new_services], say)
-    if _needs_live(observed):
+    if observed.not_live:
         stack.supervisor.signal(LIVE, "HUP")
         say("live: loads the project's files again")
         _await_live(stack)
         say("live: runs the views as they are")
 
 
-def _needs_live(observed: Observed) -> bool:
-    wanted = observed.views.keys()
-    return observed.running != wanted or any(view.live_differs for view in observed.views.values())
-
-
 def _await_live(stack: "Stack") -> None:
     """Wait until the live service runs each view as it is now."""
 
     def left() -> list[str]:
-        observed, published = observe(stack), progress.latest(stack.settings)
+        names, published = observe(stack).not_live, progress.latest(stack.settings)
         errors = {name: f": {q.error}" for name, q in published.items() if q.error}
-        names = [
-            *(name for name, view in observed.views.items() if view.live_differs or name not in observed.running),
-            *(observed.running - observed.views.keys()),
-        ]
         return [f"{name}{errors.get(name, '')}" for name in names]
 
     attempts = Retrying(stop=stop_after_delay(_LIVE_SECONDS), wait=wait_fixed(2), retry=retry_if_result(bool))

@@ -13,11 +13,11 @@ from lockstep.deploy.plan import Observed, ViewState
 from lockstep.deploy.topics import differences
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, progress, query
-from lockstep.live.generations import Generation
+from lockstep.service import members_of
 
 if TYPE_CHECKING:
-    from lockstep.definition import View
     from lockstep.ledger.ranges import TopicOffsets
+    from lockstep.live.sink import Member
     from lockstep.settings import Settings
     from lockstep.stack.stack import Stack
 
@@ -32,14 +32,14 @@ def observe(stack: "Stack") -> Observed:
     settings = stack.settings
     contracts = [*CONTRACTS.values()]
     there = offsets_of_existing_topics(settings, [c.topic for c in contracts])
-    views, current = chosen(settings.views), generations.all_current(settings)
+    members = members_of(settings, chosen(settings.views))
     known = stack.supervisor.processes()
     ours = {Tables.of(c).bronze for c in contracts}
     return Observed(
         broken=broken(),
         missing_topics={c.name: (c.topic, c.partitions) for c in contracts if c.topic not in there},
         topic_differences=differences(settings, contracts) if contracts else {},
-        views={v.name: _view(settings, current.get(v.name, Generation(v.name)), v, there) for v in views},
+        views={member[1].name: _view(settings, member, there) for member in members},
         running=frozenset(progress.latest(settings)),
         without_contract=tuple(t.partition(".")[2] for t in lake.tables(settings, ["bronze"]) if t not in ours),
         new_services=tuple(
@@ -48,11 +48,9 @@ def observe(stack: "Stack") -> Observed:
     )
 
 
-def _view(
-    settings: "Settings", generation: Generation, view: "View", topics: "Mapping[str, TopicOffsets]"
-) -> ViewState:
+def _view(settings: "Settings", member: "Member", topics: "Mapping[str, TopicOffsets]") -> ViewState:
+    generation, view = member
     gold = ledger.latest(settings, gold_of(view))
-    member = generation, view
     return ViewState(
         started=generations.last_definition(settings, generation),
         current=fingerprint(topics, member) if topics.keys() >= {*query.topics_of([member])} else None,

@@ -90,6 +90,12 @@ class Observed:
     without_contract: tuple[str, ...] = ()
     new_services: tuple[str, ...] = ()
 
+    @property
+    def not_live(self) -> list[str]:
+        """The views that the live service does not run as they are, and those that it runs although they are gone."""
+        differing = [name for name, view in self.views.items() if view.live_differs or name not in self.running]
+        return [*differing, *sorted(self.running - self.views.keys())]
+
 
 def plan(observed: Observed) -> list[Change]:
     """The changes, in the order in which they are made. None: everything runs as the files say."""

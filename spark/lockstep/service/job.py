@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException, PySparkException
 
 from lockstep.checkpoints import inspection, journal
-from lockstep.checkpoints.compatible import fingerprints
+from lockstep.checkpoints.compatible import changed
 from lockstep.checkpoints.forks import separate
 from lockstep.checkpoints.journal import FileDigest
 from lockstep.checkpoints.prepare import ViewCannotJoin, prepare_start
@@ -61,10 +61,9 @@ def adopt_or_start(
         LockstepError: the query may not start; the message says why.
     """
     job, name = members[0][0].job, query.name(members)
-    definitions = zip(members, fingerprints(config, members), strict=True)
-    unchanged = all(generations.last_definition(config, generation) == new for (generation, _), new in definitions)
     for running in spark.streams.active:
-        if unchanged and running.name == name and running.id == Checkpoint(job.location(config)).id():
+        same = running.name == name and running.id == Checkpoint(job.location(config)).id()
+        if same and not changed(config, members):
             log.info("%s: the query still runs and continues", name)
             return running
         log.info("%s: the query %s that runs is of before, so it is stopped", name, running.name)

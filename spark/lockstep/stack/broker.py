@@ -112,7 +112,7 @@ def advertised(settings: Settings) -> dict[int, tuple[str, int]]:
 
 def tool(settings: Settings) -> list[str]:
     """The command that runs one of Kafka's tools, whose class follows. It writes warnings to the terminal, and no log."""
-    return _java(settings, "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+    return _java(settings, "-Xmx256m")
 
 
 def _java(settings: Settings, *options: str) -> list[str]:
