@@ -4,7 +4,10 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.checkpoints.compatible import changed, ensure_columns, ensure_compatible
@@ -12,12 +15,15 @@ from lockstep.checkpoints.errors import CheckpointIncompatible
 from lockstep.checkpoints.savepoints import copy_to_checkpoint, load_savepoint, savepoint_rows
 from lockstep.checkpoints.verify import ensure_whole
 from lockstep.definition.columns import ddl
+from lockstep.definition.tables import gold_of
 from lockstep.definition.trial import ensure
+from lockstep.definition.view import BEGINNING
 from lockstep.errors import LockstepError, ViewRefused
 from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.lake import Txn
 from lockstep.live import generations, lease
 from lockstep.live.checkpoint import Checkpoint
+from lockstep.live.frontier import batch_final, live_table_final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,9 +122,30 @@ def _prepare_first_start(spark: "SparkSession", settings: "Settings", view: "Vie
         copy_to_checkpoint(settings, generation.savepoint, generation.location(settings))
     elif lake.exists(settings, generation.table):
         if generation.since:
-            # The rows before stay, and so do the table's columns: they follow the view when its query starts.
-            no_rows = lake.read(spark, settings, generation.table).where("false")
-            lake.replace(no_rows, settings, generation.table, generation.rows_written(view), txn, record)
+            _keep_final_rows(spark, settings, view, generation, generation.since, txn, record)
         else:
             no_rows = spark.createDataFrame([], ddl(view.live_columns))
             lake.overwrite(no_rows, settings, generation.table, txn, record)
+
+
+def _keep_final_rows(
+    spark: "SparkSession",
+    settings: "Settings",
+    view: "View",
+    generation: "Generation",
+    since: datetime,
+    txn: Txn,
+    record: "Mapping[str, Any]",
+) -> None:
+    """Leave the rows before ``since`` in the live table, as far as they were final there. The others become gold's, if gold has
+    made them final. The table's columns stay: they follow the view when its query starts."""
+    there = lake.read(spark, settings, generation.table)
+    final, final_in_gold = live_table_final(settings, view) or BEGINNING, batch_final(settings, view) or BEGINNING
+    if final < since + view.overlap <= final_in_gold:
+        half = f"NOT ({view.final_before(final)})"
+        gold = lake.read(spark, settings, gold_of(view)).where(half).where(f"NOT ({generation.rows_written(view)})")
+        given = {name: F.col(name) for name in gold.columns} | {"_updated_at": F.current_timestamp()}
+        columns = (given.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in there.schema)
+        lake.replace(gold.select(*columns), settings, generation.table, half, txn, record)
+    else:
+        lake.replace(there.where("false"), settings, generation.table, generation.rows_written(view), txn, record)

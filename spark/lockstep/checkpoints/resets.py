@@ -1,7 +1,9 @@
 """Reset a query: compute it again from its topics' first offsets, from a time, or from offsets. First plan, then reset.
 
 Without its old state, a query can only compute rows whose events all come after its start. So a generation writes rows from a
-fixed time (``since``) on. Earlier rows stay as they are. Later rows are removed, and all of their events are read again.
+fixed time (``since``) on. Later rows are removed, and all of their events are read again. Earlier rows must be final: in live,
+where they stay as they are, or in gold, from where the live table gets them. So a query can go on although retention has taken
+records that it has not read.
 """
 
 import re
@@ -19,11 +21,11 @@ from lockstep.checkpoints.errors import ActionRefused
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.tables import Tables
-from lockstep.definition.view import MICROSECOND
+from lockstep.definition.view import BEGINNING, MICROSECOND
 from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.kafka_clients import consumer
 from lockstep.live import generations
-from lockstep.live.frontier import live_final
+from lockstep.live.frontier import batch_final, live_final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -184,7 +186,7 @@ def _first_row_after(view: View, newest: datetime | None) -> datetime | None:
 
 
 def _checked(settings: "Settings", view: View, starts: Starts, since: datetime | None) -> ResetPlan:
-    """The plan. It is refused if the rows before ``since``, which stay as they are, are not final."""
+    """The plan. It is refused if the rows before ``since`` are final in neither layer."""
     if since is None:
         return ResetPlan(view.name, starts, None)
     if view.needs_all_history:
@@ -192,11 +194,16 @@ def _checked(settings: "Settings", view: View, starts: Starts, since: datetime |
             f"{view.name}: its rows depend on all of history, so it can only be reset to {EARLIEST}, while its topics still hold "
             "their first records; else restore a savepoint."
         )
-    final = live_final(settings, view)
-    if final is None or since + view.overlap > final:
-        until = f"before {final - view.overlap:%F %T} UTC" if final else "not at all yet"
+    finals = {"live": live_final(settings, view), "gold": batch_final(settings, view)}
+    if all(final is None or since + view.overlap > final for final in finals.values()):
+        until = " and ".join(
+            f"before {final - view.overlap:%F %T} UTC in {layer}"
+            if final and final > BEGINNING
+            else f"not at all yet in {layer}"
+            for layer, final in finals.items()
+        )
         raise ActionRefused(
             f"{view.name}: its rows are final {until}; a reset would keep those before {since:%F %T} UTC, some of them half "
-            f"counted. Choose an earlier point, or {EARLIEST}."
+            "counted. Choose an earlier point, or wait until the DAGs have made gold final up to there."
         )
     return ResetPlan(view.name, starts, since)

@@ -34,6 +34,15 @@ def live_final(settings: "Settings", view: View) -> datetime | None:
     return watermark - view.limit if watermark else None
 
 
+def live_table_final(settings: "Settings", view: View) -> datetime | None:
+    """The instant (UTC) before which the live table was final after its last micro-batch, whatever has become of its query."""
+    for commit in lake.commits(settings, live_of(view)):
+        if "position" in commit.record:
+            watermark = live_watermark(settings, view, _position(commit))
+            return watermark - view.limit if watermark else None
+    return None
+
+
 def live_watermark(settings: "Settings", view: View, position: Mapping[str, Mapping[int, int]]) -> datetime | None:
     """The watermark (UTC) that the view's events have passed at a position of its live query, as far as silver knows it."""
     times = []
@@ -78,7 +87,7 @@ def live_within(settings: "Settings", view: View, entry: ledger.Entry) -> LiveSn
             return None
         if writer != "live":
             continue
-        position = {t: {int(p): end for p, end in ends.items()} for t, ends in commit.record["position"].items()}
+        position = _position(commit)
         if _covers(entry, position):
             until = datetime.fromtimestamp(commit.record["watermark"] / 1000, UTC) - view.limit
             return LiveSnapshot(
@@ -108,6 +117,10 @@ def live_without_rows(settings: "Settings", view: View) -> LiveSnapshot | None:
 def _covers(entry: ledger.Entry, position: Mapping[str, Mapping[int, int]]) -> bool:
     covered = {(r.topic, r.partition): r.end for r in entry.ranges}
     return all(end <= covered.get((topic, p), 0) for topic, ends in position.items() for p, end in ends.items())
+
+
+def _position(commit: "Commit") -> dict[str, dict[int, int]]:
+    return {t: {int(p): end for p, end in ends.items()} for t, ends in commit.record["position"].items()}
 
 
 def _committed_at(commit: "Commit") -> datetime:

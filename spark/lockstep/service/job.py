@@ -14,6 +14,7 @@ from lockstep.checkpoints.compatible import changed
 from lockstep.checkpoints.forks import separate
 from lockstep.checkpoints.journal import FileDigest
 from lockstep.checkpoints.prepare import ViewCannotJoin, prepare_start
+from lockstep.checkpoints.retention import lost_records
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.machine import found_failure
@@ -25,6 +26,7 @@ from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generations import Generation, Job
 from lockstep.live.progress import Progress, parse, rows_dropped
 from lockstep.live.sink import Member
+from lockstep.service.failures import cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -154,8 +156,8 @@ class JobHandle:
             self.running = None
         if now < self.retry_at:
             return
-        missing = sorted(set(topics) - offsets_of_existing_topics(config, topics).keys())
-        if missing:
+        logs = offsets_of_existing_topics(config, topics)
+        if missing := sorted(set(topics) - logs.keys()):
             self._failed(config, f"no topic {', '.join(missing)} yet", now)
             return
         if lost := [*changed_logs(config, [CONTRACTS[s] for s in query.streams_of(self.members)]).values()]:
@@ -163,6 +165,9 @@ class JobHandle:
                 log.info("%s: the query %s still runs, and is stopped", self.job, running.name)
                 running.stop()
             self._failed(config, lost[0], now)
+            return
+        if taken := lost_records(config, self.members, logs):
+            self._failed(config, taken, now)
             return
         try:
             self.running = adopt_or_start(self.spark, config, self.members, every)
@@ -212,7 +217,7 @@ class JobHandle:
         pause = min(2.0**self.failures, LONGEST_PAUSE_SECONDS)
         self.failures, self.retry_at = self.failures + 1, now + pause
         failure = found_failure(str(reason))
-        self.error = failure[1] if failure else str(reason).partition("\n")[0]
+        self.error = failure[1] if failure else cause(str(reason))
         log.error("%s: %s; the next try is in %.0f s", query.name(self.members), self.error, pause)
         for _, view in self.members:
             if failure and failure[0] == view.name and len(self.members) > 1:

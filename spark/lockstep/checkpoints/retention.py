@@ -1,0 +1,35 @@
+"""Records that retention has taken before a live query has read them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lockstep.errors import DataLoss
+from lockstep.live.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from lockstep.ledger.ranges import TopicOffsets
+    from lockstep.live.sink import Member
+    from lockstep.settings import Settings
+
+
+def lost_records(
+    settings: "Settings", members: "Sequence[Member]", logs: "Mapping[str, TopicOffsets]"
+) -> DataLoss | None:
+    """What a job cannot read any more; None if its topics go on where its checkpoint ends.
+
+    Args:
+        logs: what its topics have now.
+    """
+    checkpoint = Checkpoint(members[0][0].location(settings))
+    last = checkpoint.last_batch()
+    for topic, ends in (checkpoint.batch(last).offsets if last is not None else {}).items():
+        for p, end in sorted(ends.items()):
+            first = logs[topic].partitions.get(p, (0, 0))[0]
+            if end < first:
+                views = ", ".join(view.name for _, view in members)
+                return DataLoss(
+                    f"{topic}-{p}: offsets [{end}, {first}) are gone from the log before {views} read them live. Gold has them, "
+                    "if bronze has. Raise the topic's retention, and begin again with what the log has: `lockstep checkpoints "
+                    f"reset {members[0][1].name} --to earliest`{', and so each of the others' if len(members) > 1 else ''}."
+                )
+    return None
