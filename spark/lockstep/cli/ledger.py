@@ -22,6 +22,7 @@ from lockstep.ingest.bronze import accept_gap
 from lockstep.ingest.repair import repair
 from lockstep.ingest.truncation import Accepted, accept_recreation, accept_truncation
 from lockstep.ledger import archive, history, integrity
+from lockstep.ledger.damaged import damaged_files, take_out
 from lockstep.ledger.heads import head
 from lockstep.ledger.ranges import Range, size
 from lockstep.settings import Settings
@@ -173,6 +174,34 @@ def repair_torn(
         typer.echo(f"entry {e.seq}  {e.rows:,} rows of {_offsets(e.ranges) or 'no offsets'}")
 
 
+@app.command("accept-damage")
+def damage(
+    table: Annotated[str, typer.Argument(help="The table, such as silver.page_views.")],
+    by: By,
+    reason: Reason,
+) -> None:
+    """Take data files that cannot be read out of a table, so that all others can be. A replay brings their rows back.
+
+    Reads the whole table.
+    """
+    settings = configuration.load()
+    _ensure_signed(by, reason)
+    if not lake.exists(settings, table):
+        raise LockstepError(f"There is no table {table}: name one of {', '.join(lake.tables(settings))}.")
+    found = damaged_files(settings, table)
+    if not found:
+        typer.echo(f"{table}: every data file can be read, so nothing was done.")
+        return
+    for one in found:
+        typer.echo(f"damaged    {one.path}: {one.problem}")
+    for place in take_out(settings, table, found, by, reason):
+        typer.echo(f"put aside  {place}")
+    typer.echo(
+        f"{table}: {sum(one.rows for one in found):,} rows are missing now. A replay of their time brings them back, as long as "
+        "the layer before has them: see `lockstep replay plan --help`."
+    )
+
+
 def _newest(settings: Settings, table: str, limit: int) -> list[ledger.Entry]:
     newest = ledger.latest(settings, table)
     commits = history.recorded(settings, table, f"seq > {newest.seq - limit}") if newest else ()
@@ -211,9 +240,13 @@ def _chosen(streams: list[str] | None) -> list[Contract]:
 
 
 def _signed_for(stream: str, by: str, reason: str) -> Contract:
+    _ensure_signed(by, reason)
+    return _chosen([stream])[0]
+
+
+def _ensure_signed(by: str, reason: str) -> None:
     if not by.strip() or not reason.strip():
         raise LockstepError("A loss is signed with a name and a reason: neither --by nor --reason may be empty.")
-    return _chosen([stream])[0]
 
 
 def _offsets(ranges: Iterable[Range]) -> str:

@@ -73,6 +73,8 @@ def _always(settings: Settings) -> dict[str, str]:
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.compression.codec": "zstd",
+        # Spark writes a checksum for each page, and by default looks at none.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         # The jobs of all clients share the cores, so that a live query does not queue behind a backfill.
         "spark.scheduler.mode": "FAIR",
         # Not `as_uri`: Hadoop does not decode a URI, and would look for a directory named `my%20work`.
