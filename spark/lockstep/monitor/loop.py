@@ -42,19 +42,22 @@ def run(settings: "Settings", stopping: threading.Event, settled: bool = False) 
     registry.register(collector)
     server, thread = start_http_server(settings.metrics_port, settings.listen, registry)
     began, sources = time.monotonic(), project.sources()
+    # supervisord sets this variable for the processes that it starts.
+    supervised = "SUPERVISOR_PROCESS_NAME" in os.environ
     try:
         while not stopping.is_set():
             if project.sources() != sources:
                 log.info("the project's code is changed, so it is loaded again")
                 return True
             stack = Stack(settings)
-            # supervisord sets this variable for the processes that it starts.
-            services = stack.health() if "SUPERVISOR_PROCESS_NAME" in os.environ else stack.answers()
+            services = stack.health() if supervised else stack.answers()
             status = gather(stack.settings, {name: health.state for name, health in services.items()})
             collector.publish(status)
             settled = settled or status.ok or time.monotonic() - began > SETTLING_SECONDS
             if settled:
                 _remember(stack.settings, status)
+            if supervised:
+                stack.start_failed(log.info)
             stopping.wait(LOOK_SECONDS)
         return False
     finally:

@@ -109,6 +109,16 @@ class Stack:
         self.supervisor.stop(name)
         self.supervisor.kill_orphans()
 
+    def start_failed(self, say: Say = print) -> None:
+        """Start the services again that supervisord has given up, because they ended too often right after their start.
+
+        What ended them, such as a full disk, may be over.
+        """
+        for name, process in self.supervisor.processes().items():
+            if process.state == "FATAL":
+                say(f"{name}: had ended too often right after its start, and is started again")
+                self.supervisor.start(name)
+
     def health(self, names: list[str] | None = None) -> dict[str, Health]:
         """Check every service, or these, all at once.
 

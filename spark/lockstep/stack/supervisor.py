@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -123,12 +124,7 @@ class Supervisor:
             processes = self._call("supervisor.getAllProcessInfo")
         except _NOT_RUNNING:
             return {}
-        return {
-            info["name"]: Process(
-                info["statename"], info["pid"], datetime.fromtimestamp(info["start"], UTC), info["description"]
-            )
-            for info in processes
-        }
+        return {info["name"]: _process(info) for info in processes}
 
     def start(self, name: str) -> None:
         """Start a service, without waiting for it. Does nothing when it runs."""
@@ -223,3 +219,9 @@ class Supervisor:
             "stdout_logfile_maxbytes": "20MB",
             "stdout_logfile_backups": "2",
         }
+
+
+def _process(info: Mapping[str, Any]) -> Process:
+    # A start in the future is of before the clock was set back: what comes after it is not known to be older.
+    started = datetime.fromtimestamp(info["start"], UTC) if info["start"] <= info["now"] else _NEVER
+    return Process(info["statename"], info["pid"], started, info["description"])
