@@ -22,6 +22,14 @@ def commands() -> list[str]:
     return [line for line in lines if line not in NOT_RUN]
 
 
+def test_any_spark_connect_client_may_ask_the_lake(demo):
+    (question,) = [code for code in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "builder.remote" in code]
+    mine = question.replace("sc://127.0.0.1:15002", demo.settings.spark_remote)
+    done = subprocess.run([sys.executable, "-c", mine], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("only showing top 3 rows") == 2, done.stdout
+
+
 def test_every_command_runs_on_the_demo_in_the_order_of_the_page(demo):
     env = os.environ | environment(demo.settings)
     env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"

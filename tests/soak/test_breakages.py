@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
-from tests.e2e.test_acme_project import PATIENCE, STREAM
-from tests.support.elsewhere import Elsewhere, now, produce, project_in
+from tests.e2e.test_acme_project import PATIENCE
+from tests.support.elsewhere import STREAM, Elsewhere, now, produce, project_in
 from tests.support.receivers import Web, served
 
 HTTP = "airflow.providers.http.notifications.HttpNotifier"

@@ -2,11 +2,12 @@
 
 With everything on, in a project of its own on a small disk. What a fault lets through is counted in both layers after it, without
 a manual step; the power cut alone needs what a person does after one: ``lockstep up``. Mounting the disk needs
-root, and the clock Debian's package ``faketime``.
+root. The clock needs libfaketime 0.9.12: ``LOCKSTEP_SOAK_FAKETIME`` names its library, which Debian's package is too old for.
 """
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -16,12 +17,10 @@ from pathlib import Path
 import psutil
 import pytest
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
-from tests.support.elsewhere import Elsewhere, produce, project_in
+from tests.support.elsewhere import STREAM, Elsewhere, produce, project_in
 from tests.support.receivers import Web, served
 
 HTTP = "airflow.providers.http.notifications.HttpNotifier"
-STREAM = "stream returns --column return_id:STRING --column returned_at:TIMESTAMP --column order_id:STRING"
-STREAM += " --column refund:DECIMAL(12,2) --id return_id --time returned_at --key order_id"
 # Longer than the platform's own timeouts of a connection and of a look at a service's health.
 SECONDS_OF_A_FAULT = 90
 # Airflow's DAGs begin paused, and are there once its processor has read their files.
@@ -45,16 +44,18 @@ JUMP = timedelta(minutes=10)
 class Clock:
     """The clock of all processes of the project, by libfaketime: the machine's own, and what it was moved by."""
 
-    def __init__(self, folder: Path, library: Path) -> None:
-        self._file = folder / "clock"
+    def __init__(self, folder: Path, library: str | None) -> None:
+        self._file, self.environment = folder / "clock", {}
         self.moved(timedelta())
-        self.environment = {
-            "LD_PRELOAD": str(library),
-            "FAKETIME_TIMESTAMP_FILE": str(self._file),
-            "FAKETIME_CACHE_DURATION": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "FAKETIME_DONT_RESET": "1",
-        }
+        if library:
+            self.environment = {
+                # A copy, which the account that PostgreSQL runs as can read.
+                "LD_PRELOAD": str(shutil.copy(library, folder)),
+                "FAKETIME_TIMESTAMP_FILE": str(self._file),
+                "FAKETIME_CACHE_DURATION": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                "FAKETIME_DONT_RESET": "1",
+            }
 
     def moved(self, by: timedelta) -> None:
         self._by = by
@@ -77,10 +78,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def clock(disk: Path) -> Clock:
-    library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
-    if library is None:
-        pytest.skip("a clock that jumps needs Debian's package faketime")
-    return Clock(disk, library)
+    return Clock(disk, os.environ.get("LOCKSTEP_SOAK_FAKETIME"))
 
 
 @pytest.fixture
@@ -223,9 +221,9 @@ def test_what_came_before_during_and_after_a_fault_is_counted_in_both_layers(acm
         "Kafka hangs": hang(acme, "kafka"),
         "a power cut": power_cut(acme),
         "a full disk": full_disk(disk),
-        f"a clock that jumps ahead by {JUMP}": jump(clock, JUMP),
-        "a clock that jumps back": jump(clock, timedelta()),
     }
+    if clock.environment:
+        faults |= {"a clock that jumps ahead": jump(clock, JUMP), "a clock that jumps back": jump(clock, timedelta())}
     returns.send()
     _settled(acme, returns, "at the start")
     for name, fault in faults.items():

@@ -16,6 +16,10 @@ from typing import Any
 from tests.support.ports import PORTS, TRUSTED, free_ports
 from tests.support.wheel import build
 
+# What `lockstep new` needs for a stream of parcels that come back.
+STREAM = "stream returns --column return_id:STRING --column returned_at:TIMESTAMP --column order_id:STRING"
+STREAM += " --column refund:DECIMAL(12,2) --id return_id --time returned_at --key order_id"
+
 
 @dataclass
 class Elsewhere:
