@@ -24,10 +24,15 @@ class UnknownView(LockstepError):
 
 
 class ViewRefused(LockstepError):
-    """A view cannot run as it is declared."""
+    """A view cannot run as it is declared.
+
+    Args:
+        problems: the reasons, each with its fix.
+    """
 
     def __init__(self, view: str, problems: Iterable[str]) -> None:
-        super().__init__(f"The view {view} is refused, and nothing of it was started:\n  " + "\n  ".join(problems))
+        self.problems = [*problems]
+        super().__init__(f"The view {view} is refused, and nothing of it was started:\n  " + "\n  ".join(self.problems))
 
 
 class ColumnsRefused(LockstepError):

@@ -121,6 +121,10 @@ def test_what_is_changed_under_the_running_stack_is_applied_and_nothing_else_sto
     assert started["returns_per_minute"] == before["returns_per_minute"], "its query was not touched"
     assert started["tips_per_minute"] == 2
 
+    odd = views / "odd.py"
+    odd.write_text(view.read_text().replace("tips_per_minute", "odd").replace('["user_id"]', '["nobody"]'))
+    assert "view odd: refused: it does not run" in acme.run("lockstep", "plan", code=1)
+    odd.unlink()
     (views / "broken.py").write_text("from lockstep.definition import Windowed\n\nVIEW = Windowd()\n")
     for command in ("plan", "apply", "status"):
         assert "broken.py" in (said := acme.run("lockstep", command, code=1))

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from lockstep import settings
 from lockstep.deploy import apply as making
-from lockstep.deploy.observe import observe
+from lockstep.deploy.observe import observe, try_views
 from lockstep.deploy.plan import Action, Change, Observed, plan
 from lockstep.errors import LockstepError
 from lockstep.stack.stack import Stack
@@ -41,7 +41,7 @@ def apply() -> None:
 
 def _observed(stack: Stack) -> Observed:
     try:
-        return observe(stack)
+        return try_views(stack.settings, observe(stack))
     except psycopg2.OperationalError as error:
         raise LockstepError(
             f"The control database does not answer ({error}): start the stack with `lockstep up`."

@@ -1,16 +1,20 @@
-"""Look at the project's files and at what runs, without Spark."""
+"""Look at the project's files and at what runs. Only a view that differs needs Spark."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
+from lockstep.catalog import connect
 from lockstep.checkpoints.compatible import fingerprint
 from lockstep.contracts import CONTRACTS
-from lockstep.definition.registry import broken, chosen
+from lockstep.definition.registry import VIEWS, broken, chosen
 from lockstep.definition.tables import Tables, gold_of
+from lockstep.definition.trial import ensure
 from lockstep.definition.version import definition_version
 from lockstep.deploy.plan import Observed, ViewState
 from lockstep.deploy.topics import differences
+from lockstep.errors import ViewRefused
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, progress, query
 from lockstep.service import members_of
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def observe(stack: "Stack") -> Observed:
-    """Look once.
+    """Look once, without Spark.
 
     Raises:
         KafkaUnavailable: no broker answers.
@@ -45,6 +49,28 @@ def observe(stack: "Stack") -> Observed:
         new_services=tuple(
             name for name, s in stack.services.items() if known and s.launch and not s.on_demand and name not in known
         ),
+    )
+
+
+def try_views(settings: "Settings", observed: Observed) -> Observed:
+    """Try each view that is new or changed on the Spark server, for a second or two. One that it cannot run is broken."""
+    differing = [
+        VIEWS[name] for name in observed.not_live if name in observed.views and observed.views[name].live_differs
+    ]
+    if not differing:
+        return observed
+    refused: dict[str, str] = {}
+    with connect(settings, "plan") as spark:
+        for view in differing:
+            try:
+                ensure(spark, view)
+            except ViewRefused as error:
+                refused[view.name] = "; ".join(error.problems)
+    return replace(
+        observed,
+        broken={**observed.broken, **{f"view {name}": reason for name, reason in refused.items()}},
+        views={name: state for name, state in observed.views.items() if name not in refused},
+        running=observed.running - refused.keys(),
     )
 
 
