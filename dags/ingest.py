@@ -10,6 +10,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Asset, CronTriggerTimetable, TriggerRule, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
+from lockstep.lineage import assets
 from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
 
 
@@ -28,7 +29,9 @@ def ingest():
     def write_bronze(kind: str, run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        return tasks.ingest(kind, run_id)
+        rows = tasks.ingest(kind, run_id)
+        assets.emit()
+        return rows
 
     @task(outlets=[Asset(BRONZE)], trigger_rule=TriggerRule.ALL_DONE)
     def landed() -> list[str]:
@@ -39,7 +42,10 @@ def ingest():
             raise AirflowSkipException("Silver is not behind bronze")
         return streams
 
-    kinds = [write_bronze.override(task_id=kind)(kind) for kind in ("events", "changes")]
+    kinds = [
+        write_bronze.override(task_id=kind, inlets=assets.topics(kind), outlets=assets.bronze(kind))(kind)
+        for kind in ("events", "changes")
+    ]
     kinds >> landed()
     kinds >> EmptyOperator(task_id="complete")
 

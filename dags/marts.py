@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import CronTriggerTimetable, dag, task
 
+from lockstep.lineage import assets
 from lockstep.orchestration import LIVE_POOL, defaults
 
 
@@ -22,11 +23,13 @@ from lockstep.orchestration import LIVE_POOL, defaults
     doc_md=__doc__,
 )
 def marts():
-    @task(task_id="marts")
+    @task(task_id="marts", inlets=assets.mart_sources(), outlets=assets.marts())
     def build_touched_days(run_id: str) -> list[str]:
         from lockstep import tasks
 
-        return tasks.bring_up_marts(run_id)
+        spans = tasks.bring_up_marts(run_id)
+        assets.emit()
+        return spans
 
     build_touched_days()
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import CronTriggerTimetable, dag, task
 
+from lockstep.lineage import assets
 from lockstep.orchestration import LIVE_POOL, defaults
 
 
@@ -22,11 +23,17 @@ from lockstep.orchestration import LIVE_POOL, defaults
     doc_md=__doc__,
 )
 def reconcile():
-    @task(task_id="reconcile")
+    @task(
+        task_id="reconcile",
+        inlets=[*assets.views("gold"), *assets.views("live")],
+        outlets=assets.tables([assets.RECONCILIATION]),
+    )
     def compare(run_id: str) -> dict[str, str]:
         from lockstep import tasks
 
-        return tasks.reconcile(run_id)
+        verdicts = tasks.reconcile(run_id)
+        assets.emit()
+        return verdicts
 
     compare()
 

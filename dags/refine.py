@@ -10,6 +10,7 @@ from itertools import pairwise
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Asset, AssetOrTimeSchedule, CronTriggerTimetable, TriggerRule, dag, task
 
+from lockstep.lineage import assets
 from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
 
 
@@ -25,29 +26,37 @@ from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
     doc_md=__doc__,
 )
 def refine():
-    @task
+    @task(inlets=assets.bronze(), outlets=assets.silver())
     def silver(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        return tasks.refine(run_id)
+        rows = tasks.refine(run_id)
+        assets.emit()
+        return rows
 
-    @task(trigger_rule=TriggerRule.ALL_DONE)
+    @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.silver(), outlets=assets.tables([assets.GATE]))
     def gate_silver(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        return tasks.gate("silver", run_id)
+        checks = tasks.gate("silver", run_id)
+        assets.emit()
+        return checks
 
-    @task(trigger_rule=TriggerRule.ALL_DONE)
+    @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.logs(), outlets=assets.views("gold"))
     def gold(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        return tasks.roll_up(run_id)
+        rows = tasks.roll_up(run_id)
+        assets.emit()
+        return rows
 
-    @task(trigger_rule=TriggerRule.ALL_DONE)
+    @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.views("gold"), outlets=assets.tables([assets.GATE]))
     def gate_gold(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        return tasks.gate("gold", run_id)
+        checks = tasks.gate("gold", run_id)
+        assets.emit()
+        return checks
 
     tasks = [silver(), gate_silver(), gold(), gate_gold()]
     for before, after in pairwise(tasks):

@@ -14,6 +14,7 @@ from airflow.sdk import Param, TriggerRule, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from lockstep.contracts import CONTRACTS
+from lockstep.lineage import assets
 from lockstep.orchestration import BACKFILL_POOL, defaults, triggered_by
 from lockstep.project import module_names
 from lockstep.replay import form
@@ -22,6 +23,8 @@ from lockstep.replay.request import ReplayRefused
 PROMOTE, DISCARD = "Promote", "Discard"
 # The names of the views' modules: to import the views themselves would import Spark.
 CHOICES = {"topics": list(CONTRACTS), "views": module_names("views")}
+# What a replay may write.
+TABLES = [*assets.bronze(), *assets.silver(), *assets.views("gold")]
 
 
 def refusing(step: Callable[..., Any], *arguments: Any) -> Any:
@@ -83,12 +86,14 @@ def replay():
         refusing(tasks.replay_approve, replay_id, run_id, by)
         return "promote"
 
-    @task(trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS)
+    @task(trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, outlets=TABLES)
     def promote(run_id: str, ti: Any = None) -> dict[str, int]:
         from lockstep import tasks
 
         # Not an argument: that would make `plan` one of the tasks before, and its success enough to run after a dry run.
-        return refusing(tasks.replay_promote, ti.xcom_pull(task_ids="plan"), run_id)
+        versions = refusing(tasks.replay_promote, ti.xcom_pull(task_ids="plan"), run_id)
+        assets.emit()
+        return versions
 
     @task
     def discard(replay_id: str, run_id: str) -> None:
@@ -132,11 +137,13 @@ def replay():
     doc_md="**Undo a [replay](/dags/replay):** its interval, not its tables. What was written to other intervals since stays.",
 )
 def replay_undo():
-    @task
+    @task(outlets=TABLES)
     def undo(run_id: str, params: Mapping[str, Any], dag_run: Any = None) -> dict[str, Any]:
         from lockstep import tasks
 
-        return refusing(tasks.replay_undo, params["replay"], run_id, triggered_by(dag_run))
+        undone = refusing(tasks.replay_undo, params["replay"], run_id, triggered_by(dag_run))
+        assets.emit()
+        return undone
 
     undo()
 

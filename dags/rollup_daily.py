@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow.sdk import CronDataIntervalTimetable, dag, task
 
+from lockstep.lineage import assets
 from lockstep.orchestration import BACKFILL_POOL, defaults
 
 
@@ -31,14 +32,19 @@ def rollup_daily():
 
         return tasks.have_passed(data_interval_end)
 
-    @task
+    @task(
+        inlets=[*assets.logs(), *assets.mart_sources()],
+        outlets=[*assets.views("gold"), *assets.marts()],
+    )
     def rebuild_day(
         run_id: str, data_interval_start: datetime, data_interval_end: datetime, dag_run: Any
     ) -> dict[str, list[str]]:
         from lockstep import tasks
 
         again = dag_run.run_type != "scheduled"
-        return tasks.rebuild_day(data_interval_start, data_interval_end, run_id, again)
+        rebuilt = tasks.rebuild_day(data_interval_start, data_interval_end, run_id, again)
+        assets.emit()
+        return rebuilt
 
     day_has_passed() >> rebuild_day()
 

@@ -37,6 +37,7 @@ def described(dag: Any) -> dict[str, Any]:
                 "timeout": task.execution_timeout and task.execution_timeout.total_seconds(),
                 "pool": task.pool,
                 "upstream": sorted(task.upstream_task_ids),
+                "inlets": [inlet.name for inlet in task.inlets],
                 "outlets": [outlet.name for outlet in task.outlets],
                 "templated": repr([getattr(task, field, None) for field in task.template_fields]),
             }

@@ -12,6 +12,7 @@ import pytest
 from jsonschema import ValidationError, validate
 from tests.support.paths import CHECKOUT
 
+from lockstep.contracts import CONTRACTS
 from lockstep.orchestration import BACKFILL_POOL, LIVE_POOL, POOLS
 
 TASKS = {
@@ -98,6 +99,25 @@ def test_gold_comes_only_after_the_gate_on_silver(dags: dict[str, Any]) -> None:
 def test_one_dag_starts_the_next(dags: dict[str, Any]) -> None:
     assert dags["ingest"]["tasks"]["landed"]["outlets"] == ["lockstep://bronze"]
     assert dags["ingest"]["tasks"]["landed"]["upstream"] == ["changes", "events"]
+
+
+def test_airflows_asset_graph_leads_from_a_topic_to_the_marts(tasks: list[tuple[str, dict[str, Any]]]) -> None:
+    reached = {f"kafka.{CONTRACTS['orders'].topic}"}
+    for _ in range(4):
+        readers = [task for _, task in tasks if reached & {*task["inlets"]}]
+        reached |= {table for task in readers for table in task["outlets"]}
+    assert {"bronze.orders", "silver.orders_changes", "silver.orders", "quarantine.orders"} <= reached
+    assert {"gold.orders_with_customer", "marts.daily_orders", "ops.reconciliation"} <= reached
+
+
+def test_the_marts_read_the_tables_that_their_models_name(dags: dict[str, Any]) -> None:
+    assert dags["marts"]["tasks"]["marts"]["inlets"] == ["silver.order_lines", "silver.orders"]
+
+
+def test_a_replay_may_write_every_layer(dags: dict[str, Any]) -> None:
+    promoted, undone = dags["replay"]["tasks"]["promote"], dags["replay_undo"]["tasks"]["undo"]
+    assert promoted["outlets"] == undone["outlets"]
+    assert {"bronze.page_views", "silver.page_views", "gold.page_views_per_minute"} <= {*promoted["outlets"]}
 
 
 def test_what_follows_runs_by_the_clock_too_so_that_nothing_waits_for_new_rows(dags: dict[str, Any]) -> None:
