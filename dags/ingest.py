@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Asset, CronTriggerTimetable, TriggerRule, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from lockstep.lineage import assets
+from lockstep.lineage import assets, tables
 from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
 
 
@@ -43,7 +43,9 @@ def ingest():
         return streams
 
     kinds = [
-        write_bronze.override(task_id=kind, inlets=assets.topics(kind), outlets=assets.bronze(kind))(kind)
+        write_bronze.override(
+            task_id=kind, inlets=assets.of(tables.topics(kind)), outlets=assets.of(tables.bronze(kind))
+        )(kind)
         for kind in ("events", "changes")
     ]
     kinds >> landed()

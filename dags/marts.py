@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import CronTriggerTimetable, dag, task
 
-from lockstep.lineage import assets
+from lockstep.lineage import assets, tables
 from lockstep.orchestration import LIVE_POOL, defaults
 
 
@@ -23,7 +23,7 @@ from lockstep.orchestration import LIVE_POOL, defaults
     doc_md=__doc__,
 )
 def marts():
-    @task(task_id="marts", inlets=assets.mart_sources(), outlets=assets.marts())
+    @task(task_id="marts", inlets=assets.of(tables.mart_sources()), outlets=assets.of(tables.marts()))
     def build_touched_days(run_id: str) -> list[str]:
         from lockstep import tasks
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import CronTriggerTimetable, dag, task
 
-from lockstep.lineage import assets
+from lockstep.lineage import assets, tables
 from lockstep.orchestration import LIVE_POOL, defaults
 
 
@@ -25,8 +25,8 @@ from lockstep.orchestration import LIVE_POOL, defaults
 def reconcile():
     @task(
         task_id="reconcile",
-        inlets=[*assets.views("gold"), *assets.views("live")],
-        outlets=assets.tables([assets.RECONCILIATION]),
+        inlets=assets.of(tables.views("gold"), tables.views("live")),
+        outlets=assets.of([tables.RECONCILIATION]),
     )
     def compare(run_id: str) -> dict[str, str]:
         from lockstep import tasks

@@ -10,7 +10,7 @@ from itertools import pairwise
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Asset, AssetOrTimeSchedule, CronTriggerTimetable, TriggerRule, dag, task
 
-from lockstep.lineage import assets
+from lockstep.lineage import assets, tables
 from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
 
 
@@ -26,7 +26,7 @@ from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
     doc_md=__doc__,
 )
 def refine():
-    @task(inlets=assets.bronze(), outlets=assets.silver())
+    @task(inlets=assets.of(tables.bronze()), outlets=assets.of(tables.silver()))
     def silver(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
@@ -34,7 +34,7 @@ def refine():
         assets.emit()
         return rows
 
-    @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.silver(), outlets=assets.tables([assets.GATE]))
+    @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.of(tables.silver()), outlets=assets.of([tables.GATE]))
     def gate_silver(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
@@ -42,7 +42,7 @@ def refine():
         assets.emit()
         return checks
 
-    @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.logs(), outlets=assets.views("gold"))
+    @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.of(tables.logs()), outlets=assets.of(tables.views("gold")))
     def gold(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
@@ -50,7 +50,7 @@ def refine():
         assets.emit()
         return rows
 
-    @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.views("gold"), outlets=assets.tables([assets.GATE]))
+    @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.of(tables.views("gold")), outlets=assets.of([tables.GATE]))
     def gate_gold(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 

@@ -14,7 +14,7 @@ from airflow.sdk import Param, TriggerRule, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from lockstep.contracts import CONTRACTS
-from lockstep.lineage import assets
+from lockstep.lineage import assets, tables
 from lockstep.orchestration import BACKFILL_POOL, defaults, triggered_by
 from lockstep.project import module_names
 from lockstep.replay import form
@@ -23,8 +23,7 @@ from lockstep.replay.request import ReplayRefused
 PROMOTE, DISCARD = "Promote", "Discard"
 # The names of the views' modules: to import the views themselves would import Spark.
 CHOICES = {"topics": list(CONTRACTS), "views": module_names("views")}
-# What a replay may write.
-TABLES = [*assets.bronze(), *assets.silver(), *assets.views("gold")]
+TABLES = assets.of(tables.replayed())
 
 
 def refusing(step: Callable[..., Any], *arguments: Any) -> Any:

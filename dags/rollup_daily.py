@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk import CronDataIntervalTimetable, dag, task
 
-from lockstep.lineage import assets
+from lockstep.lineage import assets, tables
 from lockstep.orchestration import BACKFILL_POOL, defaults
 
 
@@ -33,8 +33,8 @@ def rollup_daily():
         return tasks.have_passed(data_interval_end)
 
     @task(
-        inlets=[*assets.logs(), *assets.mart_sources()],
-        outlets=[*assets.views("gold"), *assets.marts()],
+        inlets=assets.of(tables.logs(), tables.mart_sources()),
+        outlets=assets.of(tables.views("gold"), tables.marts()),
     )
     def rebuild_day(
         run_id: str, data_interval_start: datetime, data_interval_end: datetime, dag_run: Any

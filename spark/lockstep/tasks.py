@@ -18,9 +18,11 @@ from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.control.intervals import backfilling, of_gold
 from lockstep.definition.registry import chosen
-from lockstep.definition.tables import gold_of
+from lockstep.definition.tables import bronze_of, gold_of
 from lockstep.for_each import TaskFailed, for_each
 from lockstep.ingest import bronze
+from lockstep.lineage import tables
+from lockstep.lineage.step import step, traced
 from lockstep.maintain import airflow_database
 from lockstep.maintain import run as maintenance
 from lockstep.marts import complete
@@ -52,7 +54,8 @@ log = logging.getLogger(__name__)
 def ingest(kind: str, run_id: str) -> dict[str, int]:
     """Write new records of the topics of a kind (``events`` or ``changes``) to bronze; new rows by stream."""
     contracts = bronze.behind(configuration.load(), (c for c in CONTRACTS.values() if c.kind == kind))
-    return _rows(for_each("ingest", bronze.ingest, contracts, run_id))
+    work = traced("ingest", bronze.ingest, lambda c: [tables.topic_of(c)], lambda c: [bronze_of(c)])
+    return _rows(for_each("ingest", work, contracts, run_id))
 
 
 def unrefined() -> list[str]:
@@ -69,7 +72,8 @@ def refine(run_id: str) -> dict[str, int]:
     def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> "Entry | None":
         return silver.refine(spark, settings, contract, run_id, slices.get(contract.name))
 
-    return _rows(for_each("refine", refine, contracts, run_id))
+    work = traced("refine", refine, lambda c: [bronze_of(c)], tables.refined)
+    return _rows(for_each("refine", work, contracts, run_id))
 
 
 def roll_up(run_id: str) -> dict[str, int]:
@@ -81,7 +85,8 @@ def roll_up(run_id: str) -> dict[str, int]:
     def roll_up(spark: "SparkSession", settings: "Settings", view: "View", run_id: str) -> "Entry | None":
         return rollup.roll_up(spark, settings, view, run_id, prepared.get(view.name))
 
-    return _rows(for_each("roll_up", roll_up, views, run_id))
+    work = traced("roll_up", roll_up, tables.read_by, lambda view: [gold_of(view)])
+    return _rows(for_each("roll_up", work, views, run_id))
 
 
 def _rows(entries: "Mapping[str, Entry]") -> dict[str, int]:
@@ -95,12 +100,12 @@ def gate(layer: str, run_id: str) -> dict[str, int]:
     When gold has passed, ``serving.<view>`` shows it. The data docs are built again after every gate, also after a failure.
     """
     settings = configuration.load()
-    tables = readiness.unchecked(settings, [table for table in gated(settings) if table.startswith(f"{layer}.")])
-    if not tables:
+    unchecked = readiness.unchecked(settings, [table for table in gated(settings) if table.startswith(f"{layer}.")])
+    if not unchecked:
         return {}
     try:
         with connect(settings, "gate") as spark:
-            outcomes = run_gates(spark, settings, tables, run_id)
+            outcomes = run_gates(spark, settings, unchecked, run_id)
             if layer == "gold":
                 merged.publish(spark, settings, chosen(settings.views))
     finally:
@@ -115,7 +120,7 @@ def bring_up_marts(run_id: str) -> list[str]:
         MartsFailed: some days could not be built. The message says why; the others are done.
     """
     settings = configuration.load()
-    with connect(settings, "marts") as spark:
+    with connect(settings, "marts") as spark, step(settings, "marts", run_id, tables.mart_sources(), tables.marts()):
         built = marts.bring_up(spark, settings, run_id)
     return [f"{start:%F}/{end - timedelta(days=1):%F}" for start, end in built]
 
@@ -152,9 +157,11 @@ def rebuild_day(start: datetime, end: datetime, run_id: str, again: bool) -> dic
 
     with backfilling(settings, run_id, spans):
         try:
-            entries = for_each("rollup", rebuild, views, run_id)
+            work = traced("rollup", rebuild, tables.read_by, lambda view: [gold_of(view)])
+            entries = for_each("rollup", work, views, run_id)
         finally:
-            with connect(settings, "marts") as spark:
+            of_marts = step(settings, "marts", run_id, tables.mart_sources(), tables.marts())
+            with connect(settings, "marts") as spark, of_marts:
                 built = build(spark, settings, start, end, run_id)
     return {"gold": [entry.table for entry in entries.values()], "marts": built}
 
@@ -201,7 +208,7 @@ def replay_approve_by_rule(replay: str, run_id: str) -> None:
 
 def replay_promote(replay: str, run_id: str) -> dict[str, int]:
     """Promote the replay; by table, the version of the commit."""
-    with replaying() as (spark, settings):
+    with replaying() as (spark, settings), step(settings, "replay.promote", run_id, (), tables.replayed()):
         return dict(replays.promote(spark, settings, replay, run_id).versions)
 
 
@@ -213,7 +220,7 @@ def replay_discard(replay: str, run_id: str, by: str = "airflow") -> None:
 
 def replay_undo(replay: str, run_id: str, by: str) -> dict[str, Any]:
     """Undo the replay; the versions of the commits, and by view the number of windows that later writes keep."""
-    with replaying() as (spark, settings):
+    with replaying() as (spark, settings), step(settings, "replay.undo", run_id, (), tables.replayed()):
         return replays.undo(spark, settings, replay, run_id, by).model_dump(mode="json", include={"versions", "kept"})
 
 

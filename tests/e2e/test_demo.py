@@ -107,19 +107,39 @@ def test_airflow_has_no_import_errors_and_no_failed_run(demo):
     assert "success" in states
 
 
+def test_every_bronze_table_is_an_asset_of_airflow_whose_events_have_its_rows(demo):
+    with connected_to(demo.settings, "airflow") as database, database.cursor() as cursor:
+        cursor.execute(
+            "SELECT name, extra FROM asset_event JOIN asset ON asset.id = asset_id WHERE extra::text <> '{}'"
+        )
+        events = cursor.fetchall()
+    told: Counter[str] = Counter()
+    for name, extra in events:
+        told[name] += extra["rows"]
+    for contract in CONTRACTS.values():
+        assert 0 < told[f"bronze.{contract.name}"] <= len(table(demo, f"bronze.{contract.name}")), contract.name
+    assert {"silver.orders", "quarantine.clicks", "marts.daily_orders", "ops.quality"} <= told.keys()
+    assert {f"gold.{name}" for name in VIEWS} <= told.keys()
+
+
 def test_runs_that_are_long_over_leave_airflows_database(demo):
     ended = "dag_id = 'refine' AND state = 'success'"
     with connected_to(demo.settings, "airflow") as database, database.cursor() as cursor:
         cursor.execute(f"UPDATE dag_run SET start_date = start_date - interval '40 days' WHERE {ended} RETURNING id")
         old = {run for (run,) in cursor.fetchall()}
+        cursor.execute(
+            "UPDATE asset_event SET timestamp = timestamp - interval '40 days' WHERE source_dag_id = 'refine'"
+        )
         airflow_database.clean(demo.settings)
         cursor.execute("SELECT id FROM dag_run WHERE start_date < now() - interval '30 days' AND dag_id = 'refine'")
         left = {run for (run,) in cursor.fetchall()}
+        cursor.execute("SELECT count(*) FROM asset_event WHERE timestamp < now() - interval '30 days'")
+        old_events = cursor.fetchone()[0]
         cursor.execute("SELECT count(*) FROM information_schema.tables WHERE table_name LIKE '_airflow_deleted_%'")
         archives = cursor.fetchone()[0]
     assert old
     assert len(left) <= 1, "the newest scheduled run stays"
-    assert archives == 0
+    assert old_events == archives == 0
 
 
 def test_the_gates_passed_and_the_data_docs_can_be_opened(demo):

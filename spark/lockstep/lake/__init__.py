@@ -1,6 +1,6 @@
 """The lake: where its tables are, how their logs are read, and the only code that writes rows to them."""
 
-from lockstep.lake.log import Commit, commits, exists, parse_commit
+from lockstep.lake.log import Commit, commits, exists, newest_version, parse_commit
 from lockstep.lake.paths import LAYERS, checkpoint, path
 from lockstep.lake.spark_catalog import FOLLOWS_TYPES, create, differences, drop, register, registered, tables
 from lockstep.lake.trim_log import trim
@@ -38,6 +38,7 @@ __all__ = [
     "is_small",
     "last_transaction",
     "merge",
+    "newest_version",
     "overwrite",
     "parse_commit",
     "path",

@@ -43,7 +43,12 @@ class Commit:
 
 def exists(settings: "Settings", table: str) -> bool:
     """Whether the table has a log."""
-    return _Log(settings, table).newest() is not None
+    return newest_version(settings, table) is not None
+
+
+def newest_version(settings: "Settings", table: str) -> int | None:
+    """The newest version that the table's log has; None: it has no log."""
+    return _Log(settings, table).newest()
 
 
 def commits(settings: "Settings", table: str) -> Iterator[Commit]:

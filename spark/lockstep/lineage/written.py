@@ -1,7 +1,7 @@
 """What a run has written to a table, as its log has it: version, rows, offsets, and the versions that it was computed from."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import takewhile
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lockstep.lake import Commit
     from lockstep.settings import Settings
 
+Recent = Callable[["Commit"], bool]
 log = logging.getLogger(__name__)
 # Airflow and the Spark server may run on machines whose clocks differ by this.
 _CLOCK_SKEW = timedelta(minutes=5)
@@ -59,16 +60,26 @@ def offsets(ranges: Iterable[Range]) -> dict[str, dict[str, list[int]]]:
     return found
 
 
-def written(settings: "Settings", table: str, run_id: str, started: datetime) -> Written | None:
+def since(started: datetime) -> Recent:
+    """Whether a commit may be of a run that started at an instant."""
+    oldest = (started - _CLOCK_SKEW).timestamp() * 1000
+    return lambda commit: commit.timestamp >= oldest
+
+
+def after(version: int | None) -> Recent:
+    """Whether a commit came after a version of its table; None: after there was none."""
+    return lambda commit: version is None or commit.version > version
+
+
+def written(settings: "Settings", table: str, run_id: str, recent: Recent) -> Written | None:
     """What a run has written to a table, in whichever of its attempts; None: nothing, or its log cannot be read.
 
     Args:
-        started: when the run started. Older commits are not looked at.
+        recent: which commits may be the run's. The first that may not ends the search, from the newest on.
     """
-    oldest = (started - _CLOCK_SKEW).timestamp() * 1000
     try:
-        recent = takewhile(lambda commit: commit.timestamp >= oldest, lake.commits(settings, table))
-        return _sum([commit for commit in recent if commit.record.get("run_id") == run_id])
+        commits = takewhile(recent, lake.commits(settings, table))
+        return _sum([commit for commit in commits if commit.record.get("run_id") == run_id])
     except (LockstepError, OSError) as error:
         # The rows are written, and `lockstep ledger verify` names what is broken: the step does not fail for it.
         log.warning("What was written to %s is not known: %s", table, error)

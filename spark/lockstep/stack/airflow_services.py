@@ -31,8 +31,8 @@ def airflow_home(settings: Settings) -> Path:
 
 
 def configuration(settings: Settings) -> dict[str, str]:
-    """Airflow's configuration as its own variables, with the secrets, and with the connections (``AIRFLOW_CONN_*``) of the
-    project's ``.env``. It is the same in every process.
+    """Airflow's configuration as its own variables, with the secrets, and with the connections (``AIRFLOW_CONN_*``) and the
+    receiver of lineage (``OPENLINEAGE*``) of the project's ``.env``. It is the same in every process.
     """
     jwt = settings.airflow_jwt_secret.get_secret_value()
     sections = {
@@ -85,7 +85,7 @@ def configuration(settings: Settings) -> dict[str, str]:
     # The folder of airflow_local_settings.py: the scheduler imports there what its tasks, which are forks of it, need.
     path = python_path(settings, resource("infra") / "airflow")
     given = {name: value or "" for name, value in dotenv_values(settings.project / ".env").items()}
-    variables |= {name: value for name, value in given.items() if name.startswith("AIRFLOW_CONN_")}
+    variables |= {name: value for name, value in given.items() if name.startswith(("AIRFLOW_CONN_", "OPENLINEAGE"))}
     return variables | {"AIRFLOW_HOME": str(airflow_home(settings)), "PYTHONPATH": path}
 
 
