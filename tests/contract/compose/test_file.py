@@ -16,7 +16,7 @@ from lockstep.settings import Settings
 
 from .conftest import SECRETS, VARIABLE, fill_in
 
-PINNED = re.compile(r"[\w./-]+:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}")
+PINNED = re.compile(r"[\w./-]+:v?\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}")
 SECRET_FIELDS = {
     f"LOCKSTEP_{name.upper()}" for name, field in Settings.model_fields.items() if "Secret" in str(field.annotation)
 }
@@ -33,7 +33,7 @@ def test_it_follows_the_compose_specification() -> None:
 def test_images_are_pinned_by_version_and_digest(services: dict[str, Any], dockerfile: str) -> None:
     bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
     pulled = [service["image"] for service in services.values() if "build" not in service]
-    assert len(pulled) == 2
+    assert len(pulled) == 4
     assert len(bases) == 1
     assert all(PINNED.fullmatch(image) for image in [*bases, *pulled])
     assert f"python:{sys.version_info.major}.{sys.version_info.minor}." in bases[0]

@@ -20,8 +20,12 @@ LAUNCH = ["python", "-m", "lockstep.stack.launch"]
 STEP = ["python", "-m", "lockstep.stack.step"]
 OFFICIAL = {"postgres", "kafka"}
 # As variables: lists are JSON there.
-# What its client reads by itself.
-OF_OPENLINEAGE = {"OPENLINEAGE_URL", "OPENLINEAGE_API_KEY"}
+# What look at the stack from beside it, with the ports that they are published at.
+OBSERVERS = {"prometheus": 9090, "grafana": 3000}
+# Variables that are no settings: what OpenLineage's client reads by itself, and where the observers are published.
+OTHERS = {"OPENLINEAGE_URL": "", "OPENLINEAGE_API_KEY": ""} | {
+    f"{name.upper()}_PORT": str(port) for name, port in OBSERVERS.items()
+}
 DEFAULTS = {
     f"LOCKSTEP_{name.upper()}": "[]" if field.default == () else str(field.default)
     for name, field in Settings.model_fields.items()
@@ -41,11 +45,15 @@ def one_shots(services: dict[str, Any]) -> dict[str, list[str]]:
 def test_every_service_has_its_container_and_no_container_is_unknown(services: dict[str, Any]) -> None:
     processes = {name for name, service in LAUNCHABLE.items() if service.launch}
     assert {*launched(services)} | OFFICIAL == processes
+    assert {name for name, s in services.items() if s.get("profiles") == ["metrics"]} == {*OBSERVERS}
     steps_only = {name for name, service in SERVICES.items() if not service.launch}
     assert {service for action, service in one_shots(services).values() if action == "prepare"} == steps_only
     simulators = {name for name, s in services.items() if s.get("command", [])[:2] == ["lockstep", "simulate"]}
     assert simulators == {"simulate", "simulate-history"}
-    assert set(services) == set(launched(services).values()) | {*one_shots(services)} | OFFICIAL | simulators
+    assert (
+        set(services)
+        == set(launched(services).values()) | {*one_shots(services)} | OFFICIAL | {*OBSERVERS} | simulators
+    )
 
 
 def test_a_container_is_named_as_the_service_that_it_becomes(services: dict[str, Any]) -> None:
@@ -65,7 +73,7 @@ def test_the_health_check_is_what_up_waits_for(services: dict[str, Any]) -> None
     for service, container in launched(services).items():
         assert services[container]["healthcheck"]["test"] == ["CMD", *STEP, "readiness", service]
     for name, service in services.items():
-        ends = name in one_shots(services) or "profiles" in service
+        ends = name in one_shots(services) or ("profiles" in service and name not in OBSERVERS)
         assert ("healthcheck" in service) != ends, name
         assert (service["restart"] == "no") == ends, name
 
@@ -100,19 +108,19 @@ def test_ports_are_those_of_the_settings_and_on_the_loopback_only(services: dict
         # The controller is the broker's own affair, and there are several workers.
         if port not in ("kafka_controller_port", "spark_worker_ui_port")
     }
-    assert set(published) == expected
+    assert set(published) == expected | {*OBSERVERS.items()}
     for (service, outside), inside in published.items():
         # Kafka tells clients where to come back to, so this machine has a listener of its own.
         assert inside == outside or service == "kafka"
-    settable = re.findall(r'"127\.0\.0\.1:\$\{(LOCKSTEP_\w+_PORT):-\d+\}:', source)
+    settable = re.findall(r'"127\.0\.0\.1:\$\{(\w+_PORT):-\d+\}:', source)
     assert len(settable) == len(published)
 
 
 def test_every_variable_is_a_setting_and_has_the_settings_default(source: str, services: dict[str, Any]) -> None:
     for found in VARIABLE.finditer(source):
-        assert found["name"] in DEFAULTS or found["name"] in OF_OPENLINEAGE
+        assert found["name"] in DEFAULTS | OTHERS
         if found["kind"] == "-":
-            assert found["rest"] == DEFAULTS.get(found["name"], "")
+            assert found["rest"] == (DEFAULTS | OTHERS)[found["name"]]
     for name, service in services.items():
         ours = {variable for variable in service.get("environment", {}) if variable.startswith("LOCKSTEP_")}
         assert ours <= set(DEFAULTS), name
