@@ -90,6 +90,7 @@ class Settings(BaseSettings):
     spark_worker_ui_port: int = 8091
     airflow_port: int = 8080
     metrics_port: int = 9464
+    history_port: int = 18080
 
     spark_master: str = Field(
         "",
@@ -98,6 +99,10 @@ class Settings(BaseSettings):
     )
     spark_config: Path | None = Field(
         None, description="Spark properties of the embedded server, as in spark-defaults.conf; they win over Lockstep's"
+    )
+    event_log: bool = Field(
+        False,
+        description="keep the event log of the embedded server in <lake>/_events, for `lockstep up spark-history`",
     )
     spark_memory: str = "2g"
     spark_executor_memory: str = Field("1g", description="of each executor, and what a worker offers")

@@ -8,7 +8,7 @@ import httpx
 
 from lockstep import heartbeat, project
 from lockstep.settings import LOOPBACK, Settings
-from lockstep.stack import airflow_services, broker, connect, net, postgres, spark_cluster, spark_server
+from lockstep.stack import airflow_services, broker, connect, net, postgres, spark_cluster, spark_history, spark_server
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.services import Launch, Service
 
@@ -53,6 +53,7 @@ SERVICES: dict[str, Service] = {
         broker.SERVICE,
         connect.SERVICE,
         spark_server.SERVICE,
+        spark_history.SERVICE,
         *airflow_services.SERVICES,
         LIVE,
         MONITOR,

@@ -37,7 +37,12 @@ def of(settings: Settings) -> dict[str, str]:
     Raises:
         SettingRefused: the file cannot be read, or sets what a setting of Lockstep or its promises decide.
     """
-    return _always(settings) | _by_cores(settings.cores) | _own(settings)
+    return _always(settings) | _by_cores(settings.cores) | _logged(settings) | _own(settings)
+
+
+def event_log(settings: Settings) -> str:
+    """The directory of the event log: in the lake, which every machine reaches."""
+    return f"{settings.lake.rstrip('/')}/_events"
 
 
 def _always(settings: Settings) -> dict[str, str]:
@@ -129,6 +134,18 @@ def _by_cores(cores: int) -> dict[str, str]:
         "spark.sql.codegen.factoryMode": "NO_CODEGEN" if few else "FALLBACK",
         # VACUUM lists every table with this many tasks. Spark's 10,000 are meant for object stores.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(8 * cores),
+    }
+
+
+def _logged(settings: Settings) -> dict[str, str]:
+    """The event log, in files of 128 MB before compression: one file could not be compacted while it is written."""
+    if not settings.event_log:
+        return {}
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": event_log(settings),
+        "spark.eventLog.rolling.enabled": "true",
+        "spark.eventLog.compress": "true",
     }
 
 

@@ -30,6 +30,9 @@ def prepare(settings: Settings) -> None:
     jars.fetch(settings)
     for directory in (run_dir(settings), settings.home / "warehouse", *_scratch(settings)):
         directory.mkdir(parents=True, exist_ok=True)
+    if settings.event_log and not urlsplit(settings.lake).scheme:
+        # Spark does not make it.
+        Path(spark_properties.event_log(settings)).mkdir(parents=True, exist_ok=True)
     properties = javaproperties.dumps(spark_properties.of(settings), timestamp=False)
     _properties(settings).write_text(properties)
 

@@ -73,7 +73,7 @@ def test_the_health_check_is_what_up_waits_for(services: dict[str, Any]) -> None
     for service, container in launched(services).items():
         assert services[container]["healthcheck"]["test"] == ["CMD", *STEP, "readiness", service]
     for name, service in services.items():
-        ends = name in one_shots(services) or ("profiles" in service and name not in OBSERVERS)
+        ends = name in one_shots(services) or service.get("command", [])[:2] == ["lockstep", "simulate"]
         assert ("healthcheck" in service) != ends, name
         assert (service["restart"] == "no") == ends, name
 
@@ -177,7 +177,8 @@ def test_all_who_touch_the_lake_see_it_at_the_same_place(services: dict[str, Any
     holders = {name for name, service in services.items() if mount in service.get("volumes", [])}
     airflow_processes = {name for name in services if name.startswith("airflow-")}
     # PostgreSQL's is brought forward from the lake when it starts.
-    assert holders == {"spark", "spark-worker", "live", "monitor", "postgres-post-start"} | airflow_processes
+    of_spark = {"spark", "spark-worker", "spark-history"}
+    assert holders == of_spark | {"live", "monitor", "postgres-post-start"} | airflow_processes
     assert "deploy" not in services["spark"], "one server per lake"
 
 

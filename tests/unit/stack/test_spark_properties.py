@@ -64,3 +64,11 @@ def test_what_a_setting_or_a_promise_decides_is_refused_with_what_decides_it(
 def test_a_file_that_is_missing_is_named(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(PropertiesInvalid, match=r"nowhere\.conf.*LOCKSTEP_SPARK_CONFIG"):
         of(settings, spark_config=tmp_path / "nowhere.conf")
+
+
+def test_an_event_log_is_kept_only_for_who_wants_one(settings: Settings) -> None:
+    assert not any(name.startswith("spark.eventLog.") for name in of(settings))
+    kept = of(settings, event_log=True)
+    assert (kept["spark.eventLog.enabled"], kept["spark.eventLog.dir"]) == ("true", f"{settings.lake}/_events")
+    # What is never rolled cannot be compacted.
+    assert kept["spark.eventLog.rolling.enabled"] == "true"
