@@ -4,7 +4,10 @@ import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
+
+from structlog.contextvars import bound_contextvars
 
 from lockstep import settings as configuration
 from lockstep.catalog import connect
@@ -33,7 +36,7 @@ def for_each(
 ) -> dict[str, Result]:
     """Do the work for each item, and return what it returned, by item, in the order of the items; without those of None.
 
-    An item that fails does not stop the others.
+    An item that fails does not stop the others. Log lines have the step, and the stream or the view, as fields.
 
     Args:
         name: of the work, for the Spark server's UI and for messages.
@@ -51,15 +54,16 @@ def for_each(
     def drain() -> None:
         with connect(settings, name) as spark:
             for item in queue:
-                try:
-                    result = work(spark, settings, item, run_id)
-                # Any exception: the other items must go on. It is raised again below.
-                except Exception as error:
-                    log.exception("%s of %s failed", name, item.name)
-                    failures[item.name] = error
-                else:
-                    if result is not None:
-                        results[item.name] = result
+                with bound_contextvars(step=name, **{_kind(item): item.name}):
+                    try:
+                        result = work(spark, settings, item, run_id)
+                    # Any exception: the other items must go on. It is raised again below.
+                    except Exception as error:
+                        log.exception("%s of %s failed", name, item.name)
+                        failures[item.name] = error
+                    else:
+                        if result is not None:
+                            results[item.name] = result
 
     _in_threads(drain, min(settings.cores, len(items)))
     if failures:
@@ -68,7 +72,12 @@ def for_each(
     return {item.name: results[item.name] for item in items if item.name in results}
 
 
+def _kind(item: Contract | View) -> str:
+    return "stream" if isinstance(item, Contract) else "view"
+
+
 def _in_threads(function: Callable[[], object], count: int) -> None:
     with ThreadPoolExecutor(max(count, 1)) as pool:
-        for future in [pool.submit(function) for _ in range(count)]:
+        # With the context of the caller, log lines have the fields that Airflow gives them, such as the run.
+        for future in [pool.submit(copy_context().run, function) for _ in range(count)]:
             future.result()

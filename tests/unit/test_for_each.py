@@ -8,6 +8,7 @@ from threading import Barrier
 from typing import Any
 
 import pytest
+from structlog.contextvars import bound_contextvars, get_contextvars
 from tests.support.ports import own_ports
 
 from lockstep.contracts import CONTRACTS, Contract
@@ -89,3 +90,15 @@ def test_without_an_item_no_session_is_opened(settings: Settings) -> None:
     sessions = Sessions()
     assert worked(ten, sessions, []) == {}
     assert sessions.opened == 0
+
+
+def test_the_log_lines_of_a_stream_have_its_name_the_step_and_the_run(settings: Settings) -> None:
+    fields: dict[str, dict[str, Any]] = {}
+
+    def work(spark: Any, settings: Settings, stream: Contract, run_id: str) -> None:
+        fields[stream.name] = get_contextvars()
+
+    with bound_contextvars(run_id="run-1"):
+        worked(work, Sessions())
+        assert get_contextvars() == {"run_id": "run-1"}
+    assert fields == {s.name: {"run_id": "run-1", "step": "ingest", "stream": s.name} for s in STREAMS}

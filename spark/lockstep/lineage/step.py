@@ -1,5 +1,6 @@
 """Tell what a step has read and written, while it runs as before: around its work, and only if somebody wants to know."""
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -8,10 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from structlog.contextvars import bound_contextvars
+
 from lockstep import lake
 from lockstep.contracts import Contract
 from lockstep.definition import View
-from lockstep.lineage.written import Written, after, written
+from lockstep.ledger.entries import Entry
+from lockstep.lineage.written import Written, after, offsets, written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,8 +23,8 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 Item = TypeVar("Item", Contract, View)
-Result = TypeVar("Result")
-Work = Callable[["SparkSession", "Settings", Item, str], Result | None]
+Work = Callable[["SparkSession", "Settings", Item, str], Entry | None]
+log = logging.getLogger(__name__)
 # Each of them says where events go. See docs/operations/lineage.md.
 _VARIABLES = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT__TYPE")
 # A receiver that does not answer holds up one step, for as long as its transport tries. The steps after it do not try.
@@ -49,13 +53,17 @@ class Step:
 
 
 def traced(
-    job: str, work: "Work[Item, Result]", reads: Callable[[Item], list[str]], writes: Callable[[Item], list[str]]
-) -> "Work[Item, Result]":
-    """The work, which also tells what it has read and written for each item."""
+    job: str, work: "Work[Item]", reads: Callable[[Item], list[str]], writes: Callable[[Item], list[str]]
+) -> "Work[Item]":
+    """The work, which also tells what it has read and written for each item: to who wants to know, and in the log."""
 
-    def traced_work(spark: "SparkSession", settings: "Settings", item: Item, run_id: str) -> Result | None:
+    def traced_work(spark: "SparkSession", settings: "Settings", item: Item, run_id: str) -> Entry | None:
         with step(settings, f"{job}.{item.name}", run_id, reads(item), writes(item)):
-            return work(spark, settings, item, run_id)
+            entry = work(spark, settings, item, run_id)
+        if entry:
+            with bound_contextvars(offsets=offsets(r for r in entry.ranges if r.size)):
+                log.info("%s: version %d with %d rows", entry.table, entry.version, entry.rows)
+        return entry
 
     return traced_work
 
