@@ -16,6 +16,7 @@ from lockstep import lake, ledger
 from lockstep.airflow_api import connected
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
+from lockstep.lineage import tables
 from lockstep.maintain import airflow_database
 from lockstep.stack.postgres import connected as connected_to
 from lockstep.stack.services import environment
@@ -116,6 +117,10 @@ def test_every_bronze_table_is_an_asset_of_airflow_whose_events_have_its_rows(de
     told: Counter[str] = Counter()
     for name, extra in events:
         told[name] += extra["rows"]
+    # What dbt itself says that its models read.
+    assert {frozenset(extra["sources"]) for name, extra in events if name == "marts.daily_orders"} == {
+        frozenset(tables.mart_sources())
+    }
     for contract in CONTRACTS.values():
         assert 0 < told[f"bronze.{contract.name}"] <= len(table(demo, f"bronze.{contract.name}")), contract.name
     assert {"silver.orders", "quarantine.clicks", "marts.daily_orders", "ops.quality"} <= told.keys()
