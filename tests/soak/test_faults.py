@@ -1,23 +1,20 @@
-"""Faults that are not the end of one process: servers that hang, a full disk, a power cut, and a clock that jumps.
+"""Faults that are not the end of one process: servers that hang, a power cut, and a full disk.
 
 With everything on, in a project of its own on a small disk. What a fault lets through is counted in both layers after it, without
-a manual step; the power cut alone needs what a person does after one: ``lockstep up``. Mounting the disk needs
-root. The clock needs libfaketime 0.9.12: ``LOCKSTEP_SOAK_FAKETIME`` names its library, which Debian's package is too old for.
+a manual step; the power cut alone needs what a person does after one: ``lockstep up``. Mounting the disk needs root.
 """
 
 import json
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psutil
 import pytest
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
-from tests.support.elsewhere import STREAM, Elsewhere, produce, project_in
+from tests.support.elsewhere import STREAM, Elsewhere, now, produce, project_in
 from tests.support.receivers import Web, served
 
 HTTP = "airflow.providers.http.notifications.HttpNotifier"
@@ -37,32 +34,6 @@ with connected(settings.load()) as airflow:
             airflow.unpause(dag.name)
 """
 DISK = "6g"
-# Airflow schedules no run for a time that it has scheduled already: after a jump back, batch waits for so long.
-JUMP = timedelta(minutes=10)
-
-
-class Clock:
-    """The clock of all processes of the project, by libfaketime: the machine's own, and what it was moved by."""
-
-    def __init__(self, folder: Path, library: str | None) -> None:
-        self._file, self.environment = folder / "clock", {}
-        self.moved(timedelta())
-        if library:
-            self.environment = {
-                # A copy, which the account that PostgreSQL runs as can read.
-                "LD_PRELOAD": str(shutil.copy(library, folder)),
-                "FAKETIME_TIMESTAMP_FILE": str(self._file),
-                "FAKETIME_CACHE_DURATION": "1",
-                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-                "FAKETIME_DONT_RESET": "1",
-            }
-
-    def moved(self, by: timedelta) -> None:
-        self._by = by
-        self._file.write_text(f"{by.total_seconds():+.0f}\n")
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) + self._by
 
 
 @pytest.fixture
@@ -77,21 +48,15 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def clock(disk: Path) -> Clock:
-    return Clock(disk, os.environ.get("LOCKSTEP_SOAK_FAKETIME"))
-
-
-@pytest.fixture
 def web() -> Iterator[Web]:
     with served(Web()) as running:
         yield running
 
 
 @pytest.fixture
-def acme(disk: Path, clock: Clock, web: Web) -> Iterator[Elsewhere]:
+def acme(disk: Path, web: Web) -> Iterator[Elsewhere]:
     """A project that runs, with a stream and a view of each kind."""
     with project_in(disk / "acme") as project:
-        project.env.update(clock.environment)
         told = json.dumps([{"class": HTTP, "http_conn_id": "web"}])
         address = f"AIRFLOW_CONN_WEB=http://127.0.0.1:{web.server_address[1]}"
         (project.cwd / ".env").write_text(f"{address}\nLOCKSTEP_NOTIFIERS={told}\n")
@@ -106,13 +71,12 @@ def acme(disk: Path, clock: Clock, web: Web) -> Iterator[Elsewhere]:
 class Returns:
     """What was sent, and whether the lake has it."""
 
-    def __init__(self, acme: Elsewhere, clock: Clock) -> None:
-        self.acme, self.clock, self.sent = acme, clock, 0
+    def __init__(self, acme: Elsewhere) -> None:
+        self.acme, self.sent = acme, 0
 
     def send(self, rows: int = 50) -> None:
-        at = f"{self.clock.now():%FT%TZ}"
         ids = range(self.sent, self.sent + rows)
-        events = [{"return_id": f"r{n}", "returned_at": at, "order_id": f"o{n % 7}", "refund": "1.00"} for n in ids]
+        events = [{"return_id": f"r{n}", "returned_at": now(), "order_id": f"o{n % 7}", "refund": "1.00"} for n in ids]
         produce(self.acme, "returns", events, "order_id")
         self.sent += rows
 
@@ -139,8 +103,8 @@ class Returns:
 
 
 @pytest.fixture
-def returns(acme: Elsewhere, clock: Clock) -> Returns:
-    return Returns(acme, clock)
+def returns(acme: Elsewhere) -> Returns:
+    return Returns(acme)
 
 
 def pid(acme: Elsewhere, service: str) -> int:
@@ -204,17 +168,8 @@ def full_disk(disk: Path) -> Callable[[Returns], None]:
     return fault
 
 
-def jump(clock: Clock, to: timedelta) -> Callable[[Returns], None]:
-    def fault(returns: Returns) -> None:
-        clock.moved(to)
-        time.sleep(2)  # libfaketime looks at its file every second
-        returns.send()
-
-    return fault
-
-
 @pytest.mark.timeout(3 * 3600)
-def test_what_came_before_during_and_after_a_fault_is_counted_in_both_layers(acme, disk, clock, web, returns, report):
+def test_what_came_before_during_and_after_a_fault_is_counted_in_both_layers(acme, disk, web, returns, report):
     faults = {
         "Spark hangs": hang(acme, "spark"),
         "PostgreSQL hangs": hang(acme, "postgres"),
@@ -222,8 +177,6 @@ def test_what_came_before_during_and_after_a_fault_is_counted_in_both_layers(acm
         "a power cut": power_cut(acme),
         "a full disk": full_disk(disk),
     }
-    if clock.environment:
-        faults |= {"a clock that jumps ahead": jump(clock, JUMP), "a clock that jumps back": jump(clock, timedelta())}
     returns.send()
     _settled(acme, returns, "at the start")
     for name, fault in faults.items():
