@@ -23,16 +23,17 @@ from rich.console import Console
 from rich.table import Table
 
 from lockstep import settings, tasks
+from lockstep.results import Results
 from lockstep.stack.stack import Stack
 from shop.simulate.keep_open import Pace, keep_open
 
 TASKS: dict[str, Callable[[str], object]] = {
-    "ingest events": lambda run: tasks.ingest("events", run),
-    "ingest changes": lambda run: tasks.ingest("changes", run),
-    "silver": tasks.refine,
-    "gate of silver": lambda run: tasks.gate("silver", run),
-    "gold": tasks.roll_up,
-    "gate of gold": lambda run: tasks.gate("gold", run),
+    "ingest events": lambda run: tasks.ingest("events", run, Results()),
+    "ingest changes": lambda run: tasks.ingest("changes", run, Results()),
+    "silver": lambda run: tasks.refine(run, Results()),
+    "gate of silver": lambda run: tasks.gate("silver", run, Results()),
+    "gold": lambda run: tasks.roll_up(run, Results()),
+    "gate of gold": lambda run: tasks.gate("gold", run, Results()),
 }
 
 

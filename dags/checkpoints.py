@@ -16,6 +16,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from lockstep.checkpoints.fields import DESCRIPTIONS, LONGEST_TEXT, RESET_TO, SAVEPOINT_NAME, Action
 from lockstep.orchestration import LIVE_POOL, defaults, triggered_by
 from lockstep.project import module_names
+from lockstep.results import Outcome, TableResult, reported
 
 # The names of their modules: to import the views themselves would import Spark.
 VIEWS = module_names("views")
@@ -78,17 +79,22 @@ def checkpoints():
         from lockstep.errors import LockstepError
         from lockstep.settings import load
 
-        try:
-            outcomes = actions.carry_out(load(), form.request({**params, "by": triggered_by(dag_run)}), run_id)
-        except LockstepError as refusal:
-            # The same request would be refused again, so the task is not retried.
-            raise AirflowFailException(str(refusal)) from None
-        texts = [str(outcome) for outcome in outcomes]
-        for line in "\n".join(texts).splitlines():
-            log.info("%s", line)
-        if any(actions.keeps_query_from_starting(outcome) for outcome in outcomes):
-            raise AirflowFailException("\n".join(texts))
-        return texts
+        query = params["query"] or "all queries"
+        with reported() as results:
+            try:
+                outcomes = actions.carry_out(load(), form.request({**params, "by": triggered_by(dag_run)}), run_id)
+            except LockstepError as refusal:
+                results.add(TableResult(query, Outcome.REFUSED, detail=str(refusal)))
+                # The same request would be refused again, so the task is not retried.
+                raise AirflowFailException(str(refusal)) from None
+            texts = [str(outcome) for outcome in outcomes]
+            for line in "\n".join(texts).splitlines():
+                log.info("%s", line)
+            broken = any(actions.keeps_query_from_starting(outcome) for outcome in outcomes)
+            results.add(TableResult(query, Outcome.FAILED if broken else Outcome.DONE, detail="\n".join(texts)))
+            if broken:
+                raise AirflowFailException("\n".join(texts))
+            return texts
 
     carry_out()
 

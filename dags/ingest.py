@@ -1,7 +1,7 @@
 """**Bronze.** Every minute, write the new records of the topics to bronze, in one commit per table.
 
 Producers write the streams of `events`, and Debezium captures those of `changes`. A stream that fails does not stop the
-others. `landed` starts [refine](/dags/refine) when silver is behind bronze.
+others. `landed` starts [refine](/dags/refine) when silver is behind bronze. The tab *Tables* of a run has a line for each stream.
 """
 
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
+from lockstep.results import reported
 
 
 @dag(
@@ -29,9 +30,8 @@ def ingest():
     def write_bronze(kind: str, run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        rows = tasks.ingest(kind, run_id)
-        assets.emit()
-        return rows
+        with reported() as results:
+            return tasks.ingest(kind, run_id, results)
 
     @task(outlets=[Asset(BRONZE)], trigger_rule=TriggerRule.ALL_DONE)
     def landed() -> list[str]:

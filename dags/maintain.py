@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from airflow.sdk import CronTriggerTimetable, dag, task
 
 from lockstep.orchestration import BACKFILL_POOL, defaults
+from lockstep.results import reported
 
 
 @dag(
@@ -24,7 +25,8 @@ def maintain():
     def compact_and_vacuum(run_id: str) -> list[str]:
         from lockstep import tasks
 
-        return tasks.maintain(run_id)
+        with reported() as results:
+            return tasks.maintain(run_id, results)
 
     @task(task_id="airflow_database")
     def clean_airflow() -> None:

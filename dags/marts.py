@@ -10,6 +10,7 @@ from airflow.sdk import CronTriggerTimetable, dag, task
 
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import LIVE_POOL, defaults
+from lockstep.results import reported
 
 
 @dag(
@@ -27,9 +28,8 @@ def marts():
     def build_touched_days(run_id: str) -> list[str]:
         from lockstep import tasks
 
-        spans = tasks.bring_up_marts(run_id)
-        assets.emit()
-        return spans
+        with reported() as results:
+            return tasks.bring_up_marts(run_id, results)
 
     build_touched_days()
 

@@ -10,6 +10,7 @@ from airflow.sdk import CronTriggerTimetable, dag, task
 
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import LIVE_POOL, defaults
+from lockstep.results import reported
 
 
 @dag(
@@ -31,9 +32,8 @@ def reconcile():
     def compare(run_id: str) -> dict[str, str]:
         from lockstep import tasks
 
-        verdicts = tasks.reconcile(run_id)
-        assets.emit()
-        return verdicts
+        with reported() as results:
+            return tasks.reconcile(run_id, results)
 
     compare()
 

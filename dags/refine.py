@@ -1,7 +1,8 @@
 """**Silver and gold.** When bronze has new rows, and every five minutes: parse, deduplicate and quarantine them, check silver
 against its suites, roll up the views, and check gold against its suites.
 
-When a check fails, the task of its gate fails, and the views that read this table wait. The other views go on.
+When a check fails, the task of its gate fails, and the views that read this table wait. The other views go on. The tab *Tables*
+of a run has a line for each stream and view: what failed or waits is at the top, with the reason.
 """
 
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from airflow.sdk import Asset, AssetOrTimeSchedule, CronTriggerTimetable, Trigge
 
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
+from lockstep.results import reported
 
 
 @dag(
@@ -30,33 +32,29 @@ def refine():
     def silver(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        rows = tasks.refine(run_id)
-        assets.emit()
-        return rows
+        with reported() as results:
+            return tasks.refine(run_id, results)
 
     @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.of(tables.silver()), outlets=assets.of([tables.GATE]))
     def gate_silver(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        checks = tasks.gate("silver", run_id)
-        assets.emit()
-        return checks
+        with reported() as results:
+            return tasks.gate("silver", run_id, results)
 
     @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.of(tables.logs()), outlets=assets.of(tables.views("gold")))
     def gold(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        rows = tasks.roll_up(run_id)
-        assets.emit()
-        return rows
+        with reported() as results:
+            return tasks.roll_up(run_id, results)
 
     @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.of(tables.views("gold")), outlets=assets.of([tables.GATE]))
     def gate_gold(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
-        checks = tasks.gate("gold", run_id)
-        assets.emit()
-        return checks
+        with reported() as results:
+            return tasks.gate("gold", run_id, results)
 
     tasks = [silver(), gate_silver(), gold(), gate_gold()]
     for before, after in pairwise(tasks):

@@ -5,7 +5,8 @@ What to redo is given in one way: `from` and `to` (event time, UTC), `offsets` o
 [replay_undo](/dags/replay_undo) puts an interval back. `lockstep replay` has the same fields.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +20,7 @@ from lockstep.orchestration import BACKFILL_POOL, defaults, triggered_by
 from lockstep.project import module_names
 from lockstep.replay import form
 from lockstep.replay.request import ReplayRefused
+from lockstep.results import Outcome, Results, TableResult, reported
 
 PROMOTE, DISCARD = "Promote", "Discard"
 # The names of the views' modules: to import the views themselves would import Spark.
@@ -26,12 +28,15 @@ CHOICES = {"topics": list(CONTRACTS), "views": module_names("views")}
 TABLES = assets.of(tables.replayed())
 
 
-def refusing(step: Callable[..., Any], *arguments: Any) -> Any:
-    """Run a task's function without retries when the replay is refused, because it would be refused again."""
-    try:
-        return step(*arguments)
-    except ReplayRefused as refusal:
-        raise AirflowFailException(str(refusal)) from None
+@contextmanager
+def stage() -> Iterator[Results]:
+    """Show the results of a stage on the page of its run. A stage that is refused is not retried: it would be refused again."""
+    with reported() as results:
+        try:
+            yield results
+        except ReplayRefused as refusal:
+            results.add(TableResult("this replay", Outcome.REFUSED, detail=str(refusal)))
+            raise AirflowFailException(str(refusal)) from None
 
 
 @dag(
@@ -49,21 +54,24 @@ def refusing(step: Callable[..., Any], *arguments: Any) -> Any:
 def replay():
     @task
     def plan(run_id: str, params: Mapping[str, Any], dag_run: Any = None) -> str:
-        from lockstep import tasks
+        from lockstep import replay_tasks
 
-        return refusing(tasks.replay_plan, dict(params), run_id, triggered_by(dag_run))
+        with stage() as results:
+            return replay_tasks.plan(dict(params), run_id, triggered_by(dag_run), results)
 
     @task
     def shadow(replay_id: str, run_id: str) -> dict[str, Any]:
-        from lockstep import tasks
+        from lockstep import replay_tasks
 
-        return refusing(tasks.replay_shadow, replay_id, run_id)
+        with stage() as results:
+            return replay_tasks.shadow(replay_id, run_id, results)
 
     @task
     def diff(replay_id: str, run_id: str) -> str:
-        from lockstep import tasks
+        from lockstep import replay_tasks
 
-        return refusing(tasks.replay_diff, replay_id, run_id)
+        with stage() as results:
+            return replay_tasks.diff(replay_id, run_id, results)
 
     @task.branch
     def who_decides(params: Mapping[str, Any]) -> str | None:
@@ -71,34 +79,36 @@ def replay():
 
     @task
     def by_rule(replay_id: str, run_id: str) -> None:
-        from lockstep import tasks
+        from lockstep import replay_tasks
 
-        refusing(tasks.replay_approve_by_rule, replay_id, run_id)
+        with stage():
+            replay_tasks.approve_by_rule(replay_id, run_id)
 
     @task.branch
     def answer(replay_id: str, answered: Mapping[str, Any], run_id: str) -> str:
-        from lockstep import tasks
+        from lockstep import replay_tasks
 
         if answered["chosen_options"] != [PROMOTE]:
             return "discard"
         by = (answered.get("responded_by_user") or {}).get("name") or "airflow"
-        refusing(tasks.replay_approve, replay_id, run_id, by)
+        with stage():
+            replay_tasks.approve(replay_id, run_id, by)
         return "promote"
 
     @task(trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, outlets=TABLES)
     def promote(run_id: str, ti: Any = None) -> dict[str, int]:
-        from lockstep import tasks
+        from lockstep import replay_tasks
 
         # Not an argument: that would make `plan` one of the tasks before, and its success enough to run after a dry run.
-        versions = refusing(tasks.replay_promote, ti.xcom_pull(task_ids="plan"), run_id)
-        assets.emit()
-        return versions
+        with stage() as results:
+            return replay_tasks.promote(ti.xcom_pull(task_ids="plan"), run_id, results)
 
     @task
     def discard(replay_id: str, run_id: str) -> None:
-        from lockstep import tasks
+        from lockstep import replay_tasks
 
-        refusing(tasks.replay_discard, replay_id, run_id)
+        with stage():
+            replay_tasks.discard(replay_id, run_id)
 
     planned = plan()
     compared = diff(planned)
@@ -138,11 +148,10 @@ def replay():
 def replay_undo():
     @task(outlets=TABLES)
     def undo(run_id: str, params: Mapping[str, Any], dag_run: Any = None) -> dict[str, Any]:
-        from lockstep import tasks
+        from lockstep import replay_tasks
 
-        undone = refusing(tasks.replay_undo, params["replay"], run_id, triggered_by(dag_run))
-        assets.emit()
-        return undone
+        with stage() as results:
+            return replay_tasks.undo(params["replay"], run_id, triggered_by(dag_run), results)
 
     undo()
 

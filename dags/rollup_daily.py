@@ -4,6 +4,15 @@ again at any time.
 The data interval is the day, so *Trigger → Backfill* rebuilds any range of days, also those before the start date. Give it
 two active runs at most: its pool has two slots, which leaves room for live work. A scheduled run leaves alone what this version
 of the code has computed; a backfill and a run by hand compute everything again.
+
+| *Reprocess Behavior* | of the range, it computes |
+|---|---|
+| *Missing Runs* | the days that have no run yet |
+| *Missing and Errored Runs* | these, and the days whose run failed |
+| *All Runs* | every day, again |
+
+A day is done once, whatever the behaviour: its run replaces the rows of the day. The tab *Tables* of a run says which day it
+computed, which views failed and why, and which streams it waits for.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -13,6 +22,7 @@ from airflow.sdk import CronDataIntervalTimetable, dag, task
 
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BACKFILL_POOL, defaults
+from lockstep.results import reported
 
 
 @dag(
@@ -30,7 +40,8 @@ def rollup_daily():
     def day_has_passed(data_interval_end: datetime) -> bool:
         from lockstep import tasks
 
-        return tasks.have_passed(data_interval_end)
+        with reported() as results:
+            return tasks.have_passed(data_interval_end, results)
 
     @task(
         inlets=assets.of(tables.logs(), tables.mart_sources()),
@@ -42,9 +53,8 @@ def rollup_daily():
         from lockstep import tasks
 
         again = dag_run.run_type != "scheduled"
-        rebuilt = tasks.rebuild_day(data_interval_start, data_interval_end, run_id, again)
-        assets.emit()
-        return rebuilt
+        with reported() as results:
+            return tasks.rebuild_day(data_interval_start, data_interval_end, run_id, again, results)
 
     day_has_passed() >> rebuild_day()
 

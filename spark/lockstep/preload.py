@@ -7,6 +7,7 @@ MODULES = (
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.functions",
     "lockstep.tasks",
+    "lockstep.replay_tasks",
     "dbt.cli.main",
     "dbt.adapters.spark",
     "lockstep.quality.engine",

@@ -4,7 +4,9 @@ import json
 import os
 from collections import Counter
 from datetime import UTC
+from urllib.parse import quote
 
+import httpx
 import pandas as pd
 import pytest
 from deltalake import DeltaTable
@@ -13,11 +15,12 @@ from tests.support import retail_oracle
 from tests.support.paths import CHECKOUT
 
 from lockstep import lake, ledger
-from lockstep.airflow_api import connected
+from lockstep.airflow_api import USER, connected
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.lineage import tables
 from lockstep.maintain import airflow_database
+from lockstep.results import KEY
 from lockstep.stack.postgres import connected as connected_to
 from lockstep.stack.services import environment
 
@@ -125,6 +128,19 @@ def test_every_bronze_table_is_an_asset_of_airflow_whose_events_have_its_rows(de
         assert 0 < told[f"bronze.{contract.name}"] <= len(table(demo, f"bronze.{contract.name}")), contract.name
     assert {"silver.orders", "quarantine.clicks", "marts.daily_orders", "ops.quality"} <= told.keys()
     assert {f"gold.{name}" for name in VIEWS} <= told.keys()
+
+
+def test_the_page_of_a_run_has_a_line_for_each_view(demo):
+    with connected(demo.settings) as airflow:
+        run = next(run for run in airflow.runs("refine") if run.state == "success")
+    login = {"username": USER, "password": demo.settings.airflow_password.get_secret_value()}
+    with httpx.Client(base_url=demo.settings.airflow_url, timeout=60) as client:
+        token = client.post("/auth/token", json=login).json()["access_token"]
+        left = f"/api/v2/dags/refine/dagRuns/{quote(run.run_id)}/taskInstances/gold/xcomEntries/{KEY}"
+        rows = client.get(left, headers={"Authorization": f"Bearer {token}"}).json()["value"]
+        page = client.get("/lockstep/tables").text
+    assert {row["table"] for row in rows} == {f"gold.{view}" for view in VIEWS}
+    assert f'const KEY = "{KEY}"' in page
 
 
 def test_runs_that_are_long_over_leave_airflows_database(demo):

@@ -20,6 +20,7 @@ from lockstep.errors import LockstepError
 from lockstep.for_each import TaskFailed, for_each
 from lockstep.ledger import Entry
 from lockstep.reconcile.run import Report
+from lockstep.results import Results
 from lockstep.settings import Settings
 
 
@@ -63,13 +64,19 @@ def test_a_roll_up_waits_for_a_shut_gate(
 
     monkeypatch.setattr(tasks, "for_each", roll_up_each)
     write_commit(settings, "silver.page_views", 1, ledger_record(ranges({0: (0, 10)})), rows=10)
+    results = Results()
     with caplog.at_level(logging.WARNING):
-        assert tasks.roll_up("run-1") == {}
+        assert tasks.roll_up("run-1", results) == {}
     assert rolled_up == []
     assert "page_views_per_minute waits: silver.page_views has not passed its gate" in caplog.messages
+    (row,) = results.as_rows()
+    assert (row["table"], row["outcome"]) == ("gold.page_views_per_minute", "waiting")
+    # The commit of the test is years old.
+    late = "lacks rows of page_views that have been there for more than 600 s"
+    assert row["detail"] == f"silver.page_views has not passed its gate; {late}"
 
     ops_records.write("ops.quality", {"positions": {"silver.page_views": 1}})
-    assert tasks.roll_up("run-2") == {"page_views_per_minute": 10}
+    assert tasks.roll_up("run-2", Results()) == {"page_views_per_minute": 10}
     assert rolled_up == ["page_views_per_minute"]
 
 
@@ -97,16 +104,22 @@ def test_a_view_that_cannot_be_rebuilt_stops_neither_the_other_views_nor_the_mar
     monkeypatch.setattr(tasks, "connect", without_server)
     monkeypatch.setattr(tasks, "for_each", partial(for_each, connect=cast(Any, without_server)))
     monkeypatch.setattr(tasks.rollup, "rebuild", rebuild)
-    monkeypatch.setattr(tasks, "build", build)
+    monkeypatch.setattr(tasks.marts, "build", build)
     with pytest.raises(TaskFailed, match="trending_pages: its gold is torn"):
-        tasks.rebuild_day(START, START + timedelta(days=1), "run-1", again=True)
+        tasks.rebuild_day(START, START + timedelta(days=1), "run-1", again=True, results=(results := Results()))
     assert done == ["page_views_per_minute", "marts"]
+    assert [(row["table"], row["outcome"], row["detail"]) for row in results.as_rows()] == [
+        ("gold.trending_pages", "failed", "its gold is torn"),
+        ("gold.page_views_per_minute", "done", f"{START:%F} is computed again"),
+        (f"marts of {START:%F}", "done", "1 models and tests"),
+    ]
 
     monkeypatch.setattr(tasks.rollup, "is_current", lambda _, view: view.name == "trending_pages")
     done.clear()
-    built = tasks.rebuild_day(START, START + timedelta(days=1), "run-2", again=False)
+    built = tasks.rebuild_day(START, START + timedelta(days=1), "run-2", again=False, results=(results := Results()))
     assert built == {"gold": ["gold.page_views_per_minute"], "marts": ["daily_orders"]}
+    assert ("gold.trending_pages", "nothing new") in [(row["table"], row["outcome"]) for row in results.as_rows()]
 
 
 def test_a_gate_without_new_rows_checks_nothing(settings: Settings, ops_records: OpsRecords) -> None:
-    assert tasks.gate("silver", "run-1") == {}
+    assert tasks.gate("silver", "run-1", Results()) == {}

@@ -48,7 +48,17 @@ class MaintenanceResult:
 
 
 class MaintenanceFailed(LockstepError):
-    """Some of the housekeeping could not be done. The message names each part with its reason."""
+    """Some of the housekeeping could not be done. The message names each part with its reason.
+
+    Args:
+        failures: the parts that failed, by name.
+        done: the tables that are done.
+    """
+
+    def __init__(self, failures: Mapping[str, Exception], done: list[MaintenanceResult]) -> None:
+        reasons = "\n  ".join(f"{name}: {error}" for name, error in failures.items())
+        super().__init__(f"The housekeeping of {len(failures)} failed, all others are done:\n  {reasons}")
+        self.failures, self.done = failures, done
 
 
 def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> list[MaintenanceResult]:
@@ -83,10 +93,10 @@ def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run
         attempt(name, partial(integrity.record_digests, settings, name))
     held = visible(settings)
     results = [attempt(name, partial(_maintain, spark, settings, held, name, run_id)) for name in ours]
+    done = [result for result in results if result]
     if failures:
-        reasons = "\n  ".join(f"{name}: {error}" for name, error in failures.items())
-        raise MaintenanceFailed(f"The housekeeping of {len(failures)} failed, all others are done:\n  {reasons}")
-    return [result for result in results if result]
+        raise MaintenanceFailed(failures, done)
+    return done
 
 
 def trim_logs(directory: Path, hours: int) -> int:

@@ -33,7 +33,15 @@ _ENVIRONMENT = threading.Lock()
 
 
 class MartsFailed(LockstepError):
-    """dbt could not build a mart, or a mart does not pass its tests."""
+    """dbt could not build a mart, or a mart does not pass its tests.
+
+    Args:
+        failed: by model or test, what dbt says of it.
+    """
+
+    def __init__(self, message: str, failed: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.failed = failed or {}
 
 
 def directory(settings: "Settings") -> Path:
@@ -164,8 +172,9 @@ def run(settings: "Settings", manifest: "Manifest", command: str, *options: str)
     result = _dbt(settings, dbtRunner(manifest=manifest), command, *options)
     results: Any = result.result or ()
     if not result.success:
-        failed = [f"{r.node.name}: {_first_lines(r.message)}" for r in results if r.status in ("error", "fail")]
-        raise MartsFailed(f"dbt {command} failed:\n  " + "\n  ".join(failed or [str(result.exception)]))
+        failed = {r.node.name: _first_lines(r.message) for r in results if r.status in ("error", "fail")}
+        reasons = [f"{name}: {reason}" for name, reason in failed.items()] or [str(result.exception)]
+        raise MartsFailed(f"dbt {command} failed:\n  " + "\n  ".join(reasons), failed)
     return [r.node.name for r in results]
 
 

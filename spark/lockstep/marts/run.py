@@ -5,7 +5,7 @@ ledger the marts know its rows, and the days that wait to be built.
 """
 
 import logging
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lockstep.control.leases import lease
@@ -15,6 +15,7 @@ from lockstep.marts.dbt_project import MartsFailed, has_marts, sources
 from lockstep.marts.touched import Span, days_of, spans, touched
 from lockstep.quality import outcomes
 from lockstep.quality.slices import Slice, pending
+from lockstep.results import Outcome, TableResult
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from lockstep.results import Results
     from lockstep.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -35,10 +37,13 @@ COLUMNS = {
 TABLE = OpsTable("ops.marts", COLUMNS, "marts")
 
 
-def bring_up(spark: "SparkSession", settings: "Settings", run_id: str) -> list[Span]:
+def bring_up(spark: "SparkSession", settings: "Settings", run_id: str, results: "Results") -> list[Span]:
     """Build the days of the marts that rows have touched since the last run, the newest first; the spans that were built.
 
     Rows whose newest gate has failed wait until it passes, and all marts with them.
+
+    Args:
+        results: gets a result for each span, or why the marts wait.
 
     Raises:
         LeaseHeld: another run does it.
@@ -49,14 +54,18 @@ def bring_up(spark: "SparkSession", settings: "Settings", run_id: str) -> list[S
     with lease(settings, "marts", run_id):
         tables = sources(spark, settings)
         if held := sorted(outcomes.latest(settings).held_back.keys() & set(tables)):
-            log.warning("the marts wait: the newest rows of %s have not passed their gate", ", ".join(held))
+            reason = f"the newest rows of {', '.join(held)} have not passed their gate"
+            log.warning("the marts wait: %s", reason)
+            results.add(TableResult("marts", Outcome.WAITING, detail=reason))
             return []
         waiting = _take_note(spark, settings, tables, run_id)
+        if not waiting:
+            results.add(TableResult("marts", Outcome.NOTHING_NEW))
         built: list[Span] = []
         failures: list[str] = []
         for span in spans(waiting):
             try:
-                names = build(spark, settings, *span, run_id)
+                names = build_days(spark, settings, span, run_id, results)
             except MartsFailed as error:
                 failures.append(f"{span[0]:%F} to {span[1]:%F}: {error}")
                 continue
@@ -66,6 +75,31 @@ def bring_up(spark: "SparkSession", settings: "Settings", run_id: str) -> list[S
     if failures:
         raise MartsFailed("Some days could not be built; they are tried again:\n  " + "\n  ".join(failures))
     return built
+
+
+def build_days(spark: "SparkSession", settings: "Settings", span: Span, run_id: str, results: "Results") -> list[str]:
+    """Build the marts of a span; the models and tests that ran. The span gets a result, and so does each model that fails.
+
+    Raises:
+        MartsFailed: names the models and tests, and what they said.
+    """
+    try:
+        names = build(spark, settings, *span, run_id)
+    except MartsFailed as error:
+        failed = error.failed or {"marts": str(error)}
+        results.add(
+            *(TableResult(f"{name} of {days(span)}", Outcome.FAILED, detail=why) for name, why in failed.items())
+        )
+        raise
+    if names:
+        results.add(TableResult(f"marts of {days(span)}", Outcome.DONE, detail=f"{len(names)} models and tests"))
+    return names
+
+
+def days(span: Span) -> str:
+    """The days of a span: ``2026-11-19``, or ``2026-11-19 to 2026-11-21``."""
+    first, last = span[0], span[1] - timedelta(days=1)
+    return f"{first:%F}" if first == last else f"{first:%F} to {last:%F}"
 
 
 def missing(settings: "Settings", tables: "Iterable[str]") -> list[str]:

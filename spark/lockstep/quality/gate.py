@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from lockstep import lake
 from lockstep.errors import LockstepError
 from lockstep.quality import outcomes
-from lockstep.quality.outcomes import GateState, Outcome
+from lockstep.quality.outcomes import TABLE, GateState, Outcome
 from lockstep.quality.slices import Slice, pending
 from lockstep.quality.suites import gated, load, pii_columns
 
@@ -30,7 +30,20 @@ SAMPLES = 3
 
 
 class GateFailed(LockstepError):
-    """New rows of a table do not meet its expectations."""
+    """New rows of a table do not meet its expectations.
+
+    Args:
+        outcomes: of all tables that were checked.
+    """
+
+    def __init__(self, outcomes: list[Outcome]) -> None:
+        reasons = [f"{o.table} ({o.slice}): {reason}" for o in outcomes for reason in o.failed]
+        super().__init__(
+            "The gate is shut, nothing downstream runs:\n  "
+            + "\n  ".join(reasons)
+            + f"\nSee {TABLE.name}. Replace the rows by a replay, or change the suite in expectations/."
+        )
+        self.outcomes = outcomes
 
 
 def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str], run_id: str) -> list[Outcome]:
@@ -54,13 +67,8 @@ def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str]
         if not results:
             return []
         outcomes.write(commit, results, before, run_id)
-    reasons = [f"{o.table} ({o.slice}): {reason}" for o in results for reason in o.failed]
-    if reasons:
-        raise GateFailed(
-            "The gate is shut, nothing downstream runs:\n  "
-            + "\n  ".join(reasons)
-            + f"\nSee {outcomes.TABLE.name}. Replace the rows by a replay, or change the suite in expectations/."
-        )
+    if any(outcome.failed for outcome in results):
+        raise GateFailed(results)
     return results
 
 

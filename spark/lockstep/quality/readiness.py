@@ -27,11 +27,12 @@ def is_open(settings: "Settings", table: str) -> bool:
     return not unchecked(settings, [table])
 
 
-def ready(settings: "Settings", views: Iterable["View"]) -> list["View"]:
-    """The views whose silver tables have all passed their gates. The other views are logged with what they wait for."""
+def waits_for(settings: "Settings", views: Iterable["View"]) -> dict[str, list[str]]:
+    """By view that must wait, its silver tables that have not passed their gates. They are logged, too."""
     sources = [(view, [silver_of(CONTRACTS[stream]) for stream in view.streams]) for view in views]
     shut = set(unchecked(settings, {table for _, tables in sources for table in tables}))
-    for view, tables in sources:
-        if waits_for := [table for table in tables if table in shut]:
-            log.warning("%s waits: %s has not passed its gate", view.name, ", ".join(waits_for))
-    return [view for view, tables in sources if shut.isdisjoint(tables)]
+    waiting = {view.name: [table for table in tables if table in shut] for view, tables in sources}
+    waiting = {view: tables for view, tables in waiting.items() if tables}
+    for view, tables in waiting.items():
+        log.warning("%s waits: %s has not passed its gate", view, ", ".join(tables))
+    return waiting

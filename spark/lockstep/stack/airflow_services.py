@@ -40,6 +40,7 @@ def configuration(settings: Settings) -> dict[str, str]:
             "EXECUTOR": "LocalExecutor",
             "PARALLELISM": "4",
             "LOAD_EXAMPLES": "False",
+            "PLUGINS_FOLDER": str(resource("infra") / "airflow" / "plugins"),
             "DAGS_ARE_PAUSED_AT_CREATION": "True",
             "DEFAULT_TIMEZONE": "utc",
             "FERNET_KEY": settings.airflow_fernet_key.get_secret_value(),

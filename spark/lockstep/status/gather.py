@@ -1,6 +1,6 @@
 """Gather the status without Spark: from the brokers, the logs of the tables, the control database and Airflow's API."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -106,10 +106,12 @@ def _airflow(airflow: Airflow) -> AirflowStatus:
     return AirflowStatus(dags, airflow.last_runs(dags), errors)
 
 
-def gather_streams(settings: "Settings", views: Sequence[View]) -> list[Stream]:
+def gather_streams(
+    settings: "Settings", views: Sequence[View], contracts: Collection[Contract] = CONTRACTS.values()
+) -> list[Stream]:
     """The status of every stream whose topic exists, in each layer of these views."""
-    topics = offsets_of_existing_topics(settings, [c.topic for c in CONTRACTS.values()])
-    contracts = [c for c in CONTRACTS.values() if c.topic in topics]
+    topics = offsets_of_existing_topics(settings, [c.topic for c in contracts])
+    contracts = [c for c in contracts if c.topic in topics]
     current = generations.all_current(settings) if topics else {}
     written_at = last_writes(settings, topics.values())
     max_lag = {c.name: _max_lag(settings, c, views) for c in contracts}

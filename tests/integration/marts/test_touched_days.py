@@ -21,6 +21,7 @@ from lockstep.marts import run as marts
 from lockstep.marts.dbt_project import MartsFailed
 from lockstep.quality import outcomes
 from lockstep.refine import silver
+from lockstep.results import Results
 
 MODEL = """
 {{{{ config(event_time='day', begin='2026-11-01', partition_by='day') }}}}
@@ -68,7 +69,7 @@ class Orders:
 
     def bring_up(self) -> list[str]:
         self.refine()
-        return [f"{start:%F}" for start, _ in marts.bring_up(self.spark, self.settings, "run")]
+        return [f"{start:%F}" for start, _ in marts.bring_up(self.spark, self.settings, "run", Results())]
 
     def mart(self) -> dict[str, int]:
         return {f"{row['day']:%F}": row["orders"] for row in self.spark.table(f"marts.{self.name}").collect()}

@@ -7,7 +7,7 @@ from tests.support.ops_records import OpsRecords
 from tests.unit.quality.conftest import Commit, ranges
 
 from lockstep.definition.registry import VIEWS
-from lockstep.quality.readiness import is_open, ready, unchecked
+from lockstep.quality.readiness import is_open, unchecked, waits_for
 from lockstep.settings import Settings
 
 PAGES = VIEWS["page_views_per_minute"]
@@ -43,7 +43,7 @@ def test_a_view_waits_for_a_shut_gate_and_the_others_go_on(
     commit("silver.sensors", 1, ranges((0, 0, 10)), rows=10)
     ops_records.write("ops.quality", {"positions": {"silver.sensors": 1}})
     with caplog.at_level(logging.WARNING):
-        assert ready(settings, [PAGES, SENSORS]) == [SENSORS]
+        assert waits_for(settings, [PAGES, SENSORS]) == {PAGES.name: ["silver.page_views"]}
     assert caplog.messages == ["page_views_per_minute waits: silver.page_views has not passed its gate"]
 
 
@@ -54,6 +54,7 @@ def test_a_view_over_a_change_stream_waits_for_the_gate_of_its_current_rows(
         commit(f"silver.{stream}_changes", 1, ranges((0, 0, 10)), rows=10)
     passed = {f"silver.{stream}": 1 for stream in ORDERS.streams}
     ops_records.write("ops.quality", {"positions": dict(list(passed.items())[:1])})
-    assert ready(settings, [ORDERS]) == []
+    missing = [f"silver.{stream}" for stream in ORDERS.streams[1:]]
+    assert waits_for(settings, [ORDERS]) == {ORDERS.name: missing}
     ops_records.write("ops.quality", {"positions": passed})
-    assert ready(settings, [ORDERS]) == [ORDERS]
+    assert waits_for(settings, [ORDERS]) == {}
