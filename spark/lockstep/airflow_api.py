@@ -23,6 +23,8 @@ USER = "admin"
 _TIMEOUT_SECONDS = 30.0
 # The platform has fewer DAGs and pools than this, so one page has all of them. The API's default is 50.
 _PAGE = 100
+# Types of runs.
+_ASKED_FOR = {"manual", "backfill"}
 
 Parameters = ParamSpec("Parameters")
 Answer = TypeVar("Answer")
@@ -48,12 +50,18 @@ class Dag:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a DAG. ``state`` is Airflow's: queued, running, success or failed."""
+    """One run of a DAG.
+
+    Args:
+        state: Airflow's: queued, running, success or failed.
+        asked_for: a person has asked for it, by *Trigger* or by *Backfill*.
+    """
 
     dag: str
     run_id: str
     state: str
     ended_at: str | None
+    asked_for: bool = False
 
     @property
     def failed(self) -> bool:
@@ -120,17 +128,28 @@ class Airflow:
         """The DAG's runs, newest first."""
         answer = _call(f"list the runs of {dag}", self._runs.get_dag_runs, dag, order_by=["-run_after"], limit=limit)
         return [
-            Run(dag, run.dag_run_id, run.state.value, run.end_date.isoformat() if run.end_date else None)
+            Run(
+                dag,
+                run.dag_run_id,
+                run.state.value,
+                run.end_date.isoformat() if run.end_date else None,
+                asked_for=run.run_type.value in _ASKED_FOR,
+            )
             for run in answer.dag_runs
         ]
 
     def last_runs(self, dags: Iterable[str]) -> dict[str, Run]:
-        """By DAG, its newest run that has ended; its newest run if none has ended."""
+        """By DAG, its newest run that has ended; its newest run if none has ended.
+
+        A run that failed, and that a person had asked for, only counts where there is no other: who asked sees on its page
+        why it failed.
+        """
         newest: dict[str, Run] = {}
         for dag in dags:
             runs = self.runs(dag)
+            ended = [run for run in runs if run.ended]
             if runs:
-                newest[dag] = next((run for run in runs if run.ended), runs[0])
+                newest[dag] = next((run for run in ended if not (run.failed and run.asked_for)), (ended or runs)[0])
         return newest
 
 

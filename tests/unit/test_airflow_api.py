@@ -83,9 +83,9 @@ def dag(name: str, paused: bool = False, schedule: str | None = None) -> dict[st
     return names | texts | dict.fromkeys(flags.split(), False) | limits | {"owners": [], "tags": []}
 
 
-def run(run_id: str, state: str, end: str | None = None) -> dict[str, Any]:
+def run(run_id: str, state: str, end: str | None = None, kind: str = "scheduled") -> dict[str, Any]:
     names = {"dag_id": "ingest", "dag_display_name": "ingest", "dag_run_id": run_id, "dag_versions": []}
-    return names | {"state": state, "end_date": end, "run_after": NOON, "run_type": "scheduled"}
+    return names | {"state": state, "end_date": end, "run_after": NOON, "run_type": kind}
 
 
 def pool(name: str) -> dict[str, Any]:
@@ -202,3 +202,13 @@ def test_the_last_run_is_the_newest_that_has_ended(server: Server, tmp_path: Pat
         assert airflow.last_runs(["ingest", "replay"]) == {
             "ingest": Run("ingest", "b", "failed", "2026-01-02T12:00:00+00:00")
         }
+
+
+def test_a_failed_run_that_a_person_asked_for_hides_no_other(server: Server, tmp_path: Path) -> None:
+    manual, backfill = run("c", "failed", NOON, "manual"), run("b", "failed", NOON, "backfill")
+    found = [manual, backfill, run("a", "failed", NOON)]
+    server.answers["GET /api/v2/dags/ingest/dagRuns"] = 200, {"dag_runs": found, "total_entries": 3}
+    server.answers["GET /api/v2/dags/replay/dagRuns"] = 200, {"dag_runs": [manual], "total_entries": 1}
+    with connected(server.settings(tmp_path)) as airflow:
+        newest = airflow.last_runs(["ingest", "replay"])
+    assert [(r.run_id, r.asked_for) for r in newest.values()] == [("a", False), ("c", True)]

@@ -73,7 +73,7 @@ def _certificates(status: Status, now: datetime) -> Iterator[Problem]:
 
 
 def _dags(status: Status) -> Iterator[Problem]:
-    # A DAG without a schedule runs when a person asks, and who asked sees on its page what became of it.
+    # Who asks for a run sees on its page what became of it. A DAG without a schedule only runs then.
     scheduled = [dag for dag in status.airflow.dags.values() if dag.schedule]
     for dag in scheduled:
         if dag.paused:
@@ -83,11 +83,11 @@ def _dags(status: Status) -> Iterator[Problem]:
                 f"unpause it on Airflow's page, or with `lockstep airflow dags unpause {dag.name}`",
             )
         run = status.airflow.runs.get(dag.name)
-        if run and run.failed:
+        if run and run.failed and not run.asked_for:
             yield Problem(
                 f"dag-failed:{dag.name}",
                 f"the last run of the DAG {dag.name} failed",
-                f"see the log of its red task on Airflow's page /dags/{dag.name}/runs/{run.run_id}",
+                f"see the tab Tables of its page in Airflow, /dags/{dag.name}/runs/{run.run_id}/plugin/tables",
                 datetime.fromisoformat(run.ended_at) if run.ended_at else None,
             )
     for file, error in status.airflow.import_errors.items():

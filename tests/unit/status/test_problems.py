@@ -98,13 +98,15 @@ def test_a_dag_whose_last_run_failed_is_named_with_the_page_of_the_run() -> None
     failed = replace(RUN, state="failed")
     assert lines(airflow=AirflowStatus({"ingest": INGEST}, {"ingest": failed})) == [
         "the last run of the DAG ingest failed (since 2026-11-20 10:00:00 UTC): "
-        "see the log of its red task on Airflow's page /dags/ingest/runs/run-1"
+        "see the tab Tables of its page in Airflow, /dags/ingest/runs/run-1/plugin/tables"
     ]
 
 
 def test_a_failed_run_that_a_person_asked_for_is_theirs_to_see() -> None:
     refused = Run("replay", "manual", "failed", "2026-11-20T10:00:00+00:00")
     assert lines(airflow=AirflowStatus({"replay": REPLAY}, {"replay": refused})) == []
+    backfill = replace(RUN, state="failed", asked_for=True)
+    assert lines(airflow=AirflowStatus({"ingest": INGEST}, {"ingest": backfill})) == []
 
 
 def test_a_dag_file_that_cannot_be_imported_is_named_with_the_error() -> None:
