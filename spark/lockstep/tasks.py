@@ -5,7 +5,7 @@ Each function opens its own client of the Spark server. Every function may run a
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -186,7 +186,7 @@ def rebuild_day(start: datetime, end: datetime, run_id: str, again: bool, result
         IntervalHeld: a replay works on one of the days. The message names it.
         TaskFailed: some views failed. The message names them; the others, and the marts, are done.
     """
-    settings = configuration.load()
+    settings, start, end = configuration.load(), _plain(start), _plain(end)
     wanted = chosen(settings.views)
     views = [view for view in wanted if again or not rollup.is_current(settings, view)]
     current = (gold_of(view) for view in wanted if view not in views)
@@ -208,6 +208,11 @@ def rebuild_day(start: datetime, end: datetime, run_id: str, again: bool, result
             with connect(settings, "marts") as spark, of_marts:
                 built = marts.build_days(spark, settings, (start, end), run_id, results)
     return {"gold": [entry.table for entry in entries.values()], "marts": built}
+
+
+def _plain(moment: datetime) -> datetime:
+    """The instant as Python's own datetime: Airflow's are pendulum's, whose differences cannot be divided by a timedelta."""
+    return datetime.fromtimestamp(moment.timestamp(), UTC)
 
 
 def reconcile(run_id: str, results: Results) -> dict[str, str]:

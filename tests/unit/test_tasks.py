@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import pendulum
 import pytest
 from tests.support.commits import entry, ledger_record, ranges, write_commit
 from tests.support.ops_records import OpsRecords
@@ -89,7 +90,9 @@ def test_a_view_that_cannot_be_rebuilt_stops_neither_the_other_views_nor_the_mar
         done.append("marts")
         return ["daily_orders"]
 
-    def rebuild(spark: object, settings: Settings, view: View, *_: object) -> Entry:
+    def rebuild(spark: object, settings: Settings, view: View, start: datetime, *_: object) -> Entry:
+        # Of two times of Airflow's own, the difference cannot be divided.
+        assert (start - timedelta(hours=1) - START) // timedelta(minutes=1) == -60
         if view.name == "trending_pages":
             raise LockstepError("its gold is torn")
         done.append(view.name)
@@ -106,7 +109,13 @@ def test_a_view_that_cannot_be_rebuilt_stops_neither_the_other_views_nor_the_mar
     monkeypatch.setattr(tasks.rollup, "rebuild", rebuild)
     monkeypatch.setattr(tasks.marts, "build", build)
     with pytest.raises(TaskFailed, match="trending_pages: its gold is torn"):
-        tasks.rebuild_day(START, START + timedelta(days=1), "run-1", again=True, results=(results := Results()))
+        tasks.rebuild_day(
+            pendulum.instance(START),
+            pendulum.instance(START).add(days=1),
+            "run-1",
+            again=True,
+            results=(results := Results()),
+        )
     assert done == ["page_views_per_minute", "marts"]
     assert [(row["table"], row["outcome"], row["detail"]) for row in results.as_rows()] == [
         ("gold.trending_pages", "failed", "its gold is torn"),
