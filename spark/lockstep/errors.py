@@ -11,6 +11,16 @@ class DataLoss(LockstepError):
     """Offsets that the ledger still needs are gone from the log."""
 
 
+class TopicForbidden(LockstepError):
+    """The account lacks a right on the topic."""
+
+    def __init__(self, kafka: str, topic: str, may_not: str, right: str) -> None:
+        super().__init__(
+            f"The account may not {may_not} the topic {topic} of {kafka}. Give it the right {right} on the topic: "
+            f"`lockstep kafka acls --add --allow-principal User:… --operation {right} --topic {topic}`."
+        )
+
+
 class TopicRecreated(LockstepError):
     """The topic has another id than in the ledger, so its offsets are those of other records."""
 

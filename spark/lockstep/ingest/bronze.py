@@ -7,7 +7,7 @@ from lockstep.control.leases import lease
 from lockstep.definition.tables import bronze_of
 from lockstep.failpoints import failpoint
 from lockstep.ingest.consumer import read_small
-from lockstep.ingest.offsets import offsets_of_existing_topics, topic_offsets
+from lockstep.ingest.offsets import forbidden_topics, offsets_of_existing_topics, topic_offsets
 from lockstep.ingest.source import read_range
 from lockstep.ledger.heads import advance, head
 from lockstep.ledger.integrity import record_digest
@@ -42,11 +42,19 @@ PROPERTIES = ledger.RETENTION | {"delta.dataSkippingStatsColumns": "topic,partit
 
 
 def behind(settings: "Settings", contracts: "Iterable[Contract]") -> "list[Contract]":
-    """The contracts whose topic exists, and is not as their ledger has left it. Asks the broker once, and never Spark."""
+    """The contracts whose topic exists, and is not as their ledger has left it. Asks the brokers, and never Spark.
+
+    A topic that the account may not see is one of them: its ingest says so.
+    """
     newest = [(contract, ledger.latest(settings, bronze_of(contract))) for contract in contracts]
     epochs = {contract.topic: entry.epochs for contract, entry in newest if entry}
     offsets = offsets_of_existing_topics(settings, [contract.topic for contract, _ in newest], epochs)
-    return [c for c, entry in newest if c.topic in offsets and _has_changed(offsets[c.topic], entry)]
+    forbidden = forbidden_topics(settings, (c.topic for c, _ in newest if c.topic not in offsets))
+    return [
+        c
+        for c, entry in newest
+        if c.topic in forbidden or (c.topic in offsets and _has_changed(offsets[c.topic], entry))
+    ]
 
 
 def _has_changed(log: "TopicOffsets", newest: ledger.Entry | None) -> bool:
@@ -91,7 +99,7 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
         The new entry, or None when there was nothing new.
 
     Raises:
-        DataLoss, TopicRecreated, LedgerBroken: nothing was read or written.
+        DataLoss, TopicRecreated, TopicForbidden, LedgerBroken: nothing was read or written.
         Overtaken: another run has committed first.
     """
     table = bronze_of(contract)

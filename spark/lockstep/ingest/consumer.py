@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lockstep.errors import DataLoss
+from lockstep.errors import DataLoss, TopicForbidden
 from lockstep.kafka_clients import KafkaUnavailable, confluent_config
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def read_small(settings: "Settings", ranges: "list[Range]") -> pa.Table:
 
     Raises:
         DataLoss: a range begins before the log does.
+        TopicForbidden: the account may not read the topic.
         KafkaUnavailable: the broker did not send everything.
     """
     config = confluent_config(settings) | {
@@ -81,6 +82,8 @@ def _take(
         raise DataLoss(
             f"{wanted.topic}-{wanted.partition}: offset {wanted.start} is gone from the log before it was read."
         )
+    if error is not None and error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        raise TopicForbidden(settings.kafka, wanted.topic, "read", "READ")
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         raise _unavailable(settings, waiting, str(error)) from KafkaException(error)
     offset = message.offset() or 0

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kafka import KafkaAdminClient, TopicPartition
-from kafka.errors import KafkaError, LeaderNotAvailableError, for_code
+from kafka.errors import KafkaError, LeaderNotAvailableError, TopicAuthorizationFailedError, for_code
 from kafka.protocol.consumer import IsolationLevel, OffsetForLeaderEpochRequest, OffsetSpec
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
-from lockstep.errors import LockstepError
+from lockstep.errors import LockstepError, TopicForbidden
 from lockstep.kafka_clients import admin
 from lockstep.ledger.ranges import TopicOffsets
 
@@ -35,6 +35,7 @@ def topic_offsets(settings: "Settings", topic: str, epochs: Mapping[int, int] | 
 
     Raises:
         TopicMissing: there is no such topic.
+        TopicForbidden: the account may not see it.
     """
     return offsets_of_topics(settings, [topic], {topic: epochs or {}})[topic]
 
@@ -46,9 +47,12 @@ def offsets_of_topics(
 
     Raises:
         TopicMissing: one of them does not exist.
+        TopicForbidden: the account may not see one of them.
     """
     offsets = offsets_of_existing_topics(settings, topics, epochs)
     if missing := [t for t in topics if t not in offsets]:
+        for topic in forbidden_topics(settings, missing):
+            raise TopicForbidden(settings.kafka, topic, "see", "DESCRIBE")
         raise TopicMissing(
             f"{settings.kafka} has no topic {', '.join(missing)}. Create it with `lockstep up kafka`, which makes the topics of "
             "all contracts."
@@ -59,7 +63,7 @@ def offsets_of_topics(
 def offsets_of_existing_topics(
     settings: "Settings", topics: list[str], epochs: Mapping[str, Mapping[int, int]] | None = None
 ) -> dict[str, TopicOffsets]:
-    """The offsets by name of those of the topics that exist.
+    """The offsets by name of those of the topics that exist, and that the account may see.
 
     Args:
         epochs: by topic and partition, the leader epoch in which it was read.
@@ -69,6 +73,16 @@ def offsets_of_existing_topics(
         return {}
     with closing(admin(settings)) as client:
         return _offsets(client, topics, epochs or {})
+
+
+def forbidden_topics(settings: "Settings", topics: Iterable[str]) -> list[str]:
+    """Those of the topics that the account may not see, if they exist: the brokers do not say."""
+    asked = sorted(topics)
+    if not asked:
+        return []
+    with closing(admin(settings)) as client:
+        described = client.describe_topics(asked)
+    return [t["name"] for t in described if t["error_code"] == TopicAuthorizationFailedError.errno]
 
 
 def offsets_at(

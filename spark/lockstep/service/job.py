@@ -158,7 +158,7 @@ class JobHandle:
             return
         logs = offsets_of_existing_topics(config, topics)
         if missing := sorted(set(topics) - logs.keys()):
-            self._failed(config, f"no topic {', '.join(missing)} yet", now)
+            self._failed(config, f"no topic {', '.join(missing)} yet, or none that this account may see", now)
             return
         if lost := [*changed_logs(config, [CONTRACTS[s] for s in query.streams_of(self.members)]).values()]:
             for running in self.spark.streams.active:

@@ -16,7 +16,7 @@ from lockstep.definition import View
 from lockstep.definition.registry import broken, chosen
 from lockstep.definition.tables import Tables, gold_of, live_of
 from lockstep.errors import LockstepError, UnknownView, ViewRefused
-from lockstep.ingest.offsets import offsets_at, offsets_of_existing_topics
+from lockstep.ingest.offsets import forbidden_topics, offsets_at, offsets_of_existing_topics
 from lockstep.ingest.transactions import last_writes
 from lockstep.ledger.ranges import TopicOffsets, ends
 from lockstep.live import generations, progress
@@ -61,7 +61,10 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
     try:
         streams = gather_streams(settings, views)
         missing = sorted(CONTRACTS.keys() - {s.name for s in streams})
-        status = replace(status, streams=streams, without_topic=missing)
+        hidden = forbidden_topics(settings, (CONTRACTS[name].topic for name in missing))
+        forbidden = [name for name in missing if CONTRACTS[name].topic in hidden]
+        without = [name for name in missing if name not in forbidden]
+        status = replace(status, streams=streams, without_topic=without, forbidden=forbidden)
     except (LockstepError, KafkaError) as error:
         what = f"the broker did not list the offsets of the topics: {error}"
         unreachable.append(Problem("unreachable:kafka", what, "see `lockstep logs kafka`"))

@@ -148,6 +148,7 @@ class Status:
     Args:
         broken: the contracts and views of the project that cannot run, and why.
         without_topic: the streams whose topic does not exist.
+        forbidden: the streams whose topic the account may not see.
         health: by service, its state, such as ``healthy``.
         quality: by table, the newest verdict of its gate.
         disks: by folder, how full its disk is.
@@ -159,6 +160,7 @@ class Status:
     views: list[ViewStatus]
     broken: Mapping[str, str] = field(default_factory=dict)
     without_topic: list[str] = field(default_factory=list)
+    forbidden: list[str] = field(default_factory=list)
     health: Mapping[str, str] = field(default_factory=dict)
     airflow: AirflowStatus = field(default_factory=AirflowStatus)
     quality: Mapping[str, GateVerdict] = field(default_factory=dict)

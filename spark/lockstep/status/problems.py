@@ -106,6 +106,12 @@ def _topics(status: Status) -> Iterator[Problem]:
             f"{stream} has no topic, so nothing can be produced to it",
             "`lockstep apply` makes it",
         )
+    for stream in status.forbidden:
+        yield Problem(
+            f"topic:{stream}",
+            f"the account may not see the topic of {stream}, so nothing is read from it",
+            "give it the rights DESCRIBE and READ on the topic, as with `lockstep kafka acls`",
+        )
 
 
 def _sums(status: Status) -> Iterator[Problem]:

@@ -128,6 +128,13 @@ def test_a_stream_without_a_topic_is_named() -> None:
     ]
 
 
+def test_a_topic_that_the_account_may_not_see_is_not_taken_for_one_that_is_missing() -> None:
+    assert lines(forbidden=["orders"]) == [
+        "the account may not see the topic of orders, so nothing is read from it: "
+        "give it the rights DESCRIBE and READ on the topic, as with `lockstep kafka acls`"
+    ]
+
+
 @pytest.mark.parametrize("silver", [6, 8])
 def test_a_stream_with_lost_or_doubled_rows_is_named(silver: int) -> None:
     wrong = replace(STREAM, silver=silver)
