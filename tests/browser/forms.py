@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
@@ -22,8 +23,11 @@ class Form:
         self._page, self._settings, self._dag = page, settings, dag
         page.goto(f"{settings.airflow_url}/dags/{dag}")
         page.get_by_role("button", name="Trigger").first.click()
-        self.dialog = page.get_by_role("dialog").filter(has=page.get_by_role("heading", name=f"Trigger Dag - {dag}"))
-        expect(self.dialog.get_by_role("region")).to_be_visible()
+        self.dialog = self._named(f"Trigger Dag - {dag}")
+        expect(self.dialog.get_by_role("button", name="Advanced Options")).to_be_visible()
+
+    def _named(self, heading: str) -> Locator:
+        return self._page.get_by_role("dialog").filter(has=self._page.get_by_role("heading", name=heading))
 
     def open(self, section: str) -> None:
         """Unfold a section of the form."""
@@ -68,6 +72,42 @@ class Form:
                 stop=stop_after_delay(30), wait=wait_fixed(1), retry=retry_if_result(lambda r: r == before)
             )
             return str(patiently(newest, airflow, self._dag))
+
+
+class Backfill(Form):
+    """The form of a backfill of one DAG, open."""
+
+    def __init__(self, page: Page, settings: Settings, dag: str) -> None:
+        super().__init__(page, settings, dag)
+        self.dialog.get_by_text("Backfill", exact=True).click()
+        self.dialog = self._named(f"Run Backfill - {dag}")
+        expect(self.dialog.get_by_text("Reprocess Behavior")).to_be_visible()
+
+    def reprocess(self, behaviour: str) -> None:
+        """Choose which of the days with a run are computed again."""
+        self.dialog.get_by_text(behaviour, exact=True).click()
+
+    def at_once(self, runs: int) -> None:
+        """Allow so many active runs."""
+        self.dialog.get_by_role("spinbutton").fill(str(runs))
+
+    def run(self, runs: int) -> None:
+        """Begin the backfill, once the form says that it is of so many runs, and wait until all of them have ended."""
+        runs_of = "1 run" if runs == 1 else f"{runs} runs"
+        expect(self.dialog.get_by_text(f"{runs_of} will be triggered.")).to_be_visible()
+        before = len(self._backfills())
+        self.dialog.get_by_role("button", name="Run Backfill").click()
+        expect(self.dialog).to_be_hidden()
+        patiently = Retrying(
+            stop=stop_after_delay(60 * MINUTES_FOR_A_RUN),
+            wait=wait_fixed(2),
+            retry=retry_if_result(lambda ended: not ended),
+        )
+        patiently(lambda: len(found := self._backfills()) > before and all(b["completed_at"] for b in found))
+
+    def _backfills(self) -> list[dict[str, Any]]:
+        address = f"{self._settings.airflow_url}/api/v2/backfills"
+        return list(self._page.request.get(address, params={"dag_id": self._dag}).json()["backfills"])
 
 
 def show(page: Page, what: str) -> None:

@@ -1,8 +1,12 @@
 """Airflow's own pages, as an operator sees them."""
 
+import re
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
 import pytest
-from playwright.sync_api import expect
-from tests.browser.forms import show
+from playwright.sync_api import FrameLocator, expect
+from tests.browser.forms import Backfill, show
 
 from lockstep.airflow_api import connected
 
@@ -28,12 +32,78 @@ def test_the_graph_of_a_run_can_be_read(dag, page, settings, pictures):
     page.screenshot(path=pictures / f"{dag}-graph.png")
 
 
-def test_the_backfill_form_opens_for_past_days(page, settings, pictures):
-    page.goto(f"{settings.airflow_url}/dags/rollup_daily")
-    page.get_by_role("button", name="Trigger").first.click()
-    page.get_by_text("Backfill", exact=True).first.click()
-    expect(page.get_by_text("Reprocessing Behaviour").or_(page.get_by_text("Reprocess")).first).to_be_visible()
+def tables(page, settings, dag: str, run_id: str) -> FrameLocator:
+    """The tab of a run's page with what became of each table."""
+    page.goto(f"{settings.airflow_url}/dags/{dag}/runs/{quote(run_id)}/plugin/tables")
+    frame = page.frame_locator("iframe[title=Tables]")
+    expect(frame.get_by_role("row").nth(1)).to_be_visible()
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("dag", "table"),
+    [
+        ("ingest", "bronze.page_views"),
+        ("refine", "gold.page_views_per_minute"),
+        ("reconcile", "serving.page_views_per_minute"),
+    ],
+)
+def test_the_page_of_a_run_has_a_line_for_each_table(dag, table, page, settings, pictures):
+    with connected(settings) as airflow:
+        run = next(r for r in airflow.runs(dag) if r.state == "success")
+    line = tables(page, settings, dag, run.run_id).get_by_role("row").filter(has_text=table).first
+    expect(line.locator(".outcome")).to_have_text(re.compile("^(done|nothing new|late)$"))
+    page.screenshot(path=pictures / f"{dag}-tables.png")
+
+
+def test_a_backfill_computes_the_days_that_its_form_names(page, settings, pictures):
+    newest = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=2)
+    days = [newest - timedelta(days=1), newest]
+    runs = f"{settings.airflow_url}/api/v2/dags/rollup_daily/dagRuns"
+
+    def states() -> dict[str, str]:
+        found = page.request.get(
+            runs, params={"logical_date_gte": days[0].isoformat(), "logical_date_lte": newest.isoformat()}
+        )
+        return {run["dag_run_id"]: run["state"] for run in found.json()["dag_runs"]}
+
+    def asked(behaviour: str) -> Backfill:
+        form = Backfill(page, settings, "rollup_daily")
+        form.pick("From", days[0])
+        form.pick("To", newest)
+        form.reprocess(behaviour)
+        form.at_once(2)
+        return form
+
+    # They may have a run: this test has run on the stack before.
+    for run_id in states():
+        assert page.request.delete(f"{runs}/{quote(run_id)}").ok
+    form = asked("Missing Runs")
+    expect(form.dialog.get_by_text("2 runs will be triggered.")).to_be_visible()
     page.screenshot(path=pictures / "backfill-form.png")
+    form.run(2)
+    assert list(states().values()) == ["success", "success"]
+
+    failed = max(states())
+    assert page.request.patch(f"{runs}/{quote(failed)}", data={"state": "failed"}).ok
+    asked("Missing and Errored Runs").run(1)
+    assert list(states().values()) == ["success", "success"]
+
+    asked("All Runs").run(2)
+    assert list(states().values()) == ["success", "success"]
+    gold = (
+        tables(page, settings, "rollup_daily", failed).get_by_role("row").filter(has_text="gold.page_views_per_minute")
+    )
+    expect(gold).to_contain_text(f"{newest:%F} is computed again")
+    page.screenshot(path=pictures / "rollup-daily-tables.png")
+
+
+def test_the_page_of_rollup_daily_says_what_a_backfill_of_it_does(page, settings, pictures):
+    page.goto(f"{settings.airflow_url}/dags/rollup_daily")
+    page.get_by_role("button", name="Dag Docs").click()
+    for behaviour in ("Missing Runs", "Missing and Errored Runs", "All Runs"):
+        expect(page.get_by_role("cell", name=behaviour, exact=True)).to_be_visible()
+    page.screenshot(path=pictures / "rollup-daily-docs.png")
 
 
 def test_the_data_docs_can_be_read(page, settings, pictures):
