@@ -13,10 +13,11 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from lockstep.airflow_task import reported
 from lockstep.checkpoints.fields import DESCRIPTIONS, LONGEST_TEXT, RESET_TO, SAVEPOINT_NAME, Action
 from lockstep.orchestration import LIVE_POOL, defaults, triggered_by
 from lockstep.project import module_names
-from lockstep.results import Outcome, TableResult, reported
+from lockstep.results import Outcome, TableResult
 
 # The names of their modules: to import the views themselves would import Spark.
 VIEWS = module_names("views")

@@ -10,9 +10,9 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Asset, CronTriggerTimetable, TriggerRule, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
+from lockstep.airflow_task import reported
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
-from lockstep.results import reported
 
 
 @dag(

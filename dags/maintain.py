@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from airflow.sdk import CronTriggerTimetable, dag, task
 
+from lockstep.airflow_task import reported
 from lockstep.orchestration import BACKFILL_POOL, defaults
-from lockstep.results import reported
 
 
 @dag(

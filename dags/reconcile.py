@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from airflow.sdk import CronTriggerTimetable, dag, task
 
+from lockstep.airflow_task import reported
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import LIVE_POOL, defaults
-from lockstep.results import reported
 
 
 @dag(

@@ -11,9 +11,9 @@ from itertools import pairwise
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Asset, AssetOrTimeSchedule, CronTriggerTimetable, TriggerRule, dag, task
 
+from lockstep.airflow_task import reported
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
-from lockstep.results import reported
 
 
 @dag(

@@ -14,13 +14,14 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param, TriggerRule, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
+from lockstep.airflow_task import reported
 from lockstep.contracts import CONTRACTS
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BACKFILL_POOL, defaults, triggered_by
 from lockstep.project import module_names
 from lockstep.replay import form
 from lockstep.replay.request import ReplayRefused
-from lockstep.results import Outcome, Results, TableResult, reported
+from lockstep.results import Outcome, Results, TableResult
 
 PROMOTE, DISCARD = "Promote", "Discard"
 # The names of the views' modules: to import the views themselves would import Spark.

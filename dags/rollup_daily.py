@@ -20,9 +20,9 @@ from typing import Any
 
 from airflow.sdk import CronDataIntervalTimetable, dag, task
 
+from lockstep.airflow_task import reported
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BACKFILL_POOL, defaults
-from lockstep.results import reported
 
 
 @dag(

@@ -3,10 +3,8 @@
 The results are an XCom of the task, so they live as long as its run. ``infra/airflow/plugins`` has the tab.
 """
 
-import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -22,7 +20,6 @@ KEY = "tables"
 WHOLE_TASK = "the whole task"
 # Spark's messages have pages. The first of them says what is wrong, and the log of the task has the rest.
 _LONGEST_DETAIL = 4000
-log = logging.getLogger(__name__)
 
 
 class Outcome(StrEnum):
@@ -119,37 +116,6 @@ class Results:
             | {"detail": r.detail[:_LONGEST_DETAIL], "outcome": r.outcome.value, "urgency": urgency.index(r.outcome)}
             for r in ordered
         ]
-
-
-@contextmanager
-def reported() -> Iterator[Results]:
-    """Collect the results of the task that runs, and show them on the page of its run; also when it fails.
-
-    If it succeeds, Airflow gets an event for each asset that it has written.
-    """
-    # Imported here: it needs Airflow.
-    from lockstep.lineage import assets
-
-    results = Results()
-    try:
-        yield results
-        assets.emit()
-    except Exception as error:
-        results.failed(error)
-        raise
-    finally:
-        _publish(results)
-
-
-def _publish(results: Results) -> None:
-    from airflow.sdk import get_current_context
-    from airflow.sdk.exceptions import AirflowRuntimeError
-
-    try:
-        get_current_context()["ti"].xcom_push(KEY, results.as_rows())
-    except AirflowRuntimeError as error:
-        # The work is done, or has failed for a reason of its own: that Airflow's API is away must not decide.
-        log.warning("Airflow did not take the results for the page of the run: %s", error)
 
 
 def _since(began: float) -> float:

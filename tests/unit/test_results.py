@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from tests.support.paths import CHECKOUT
 
-from lockstep.results import KEY, WHOLE_TASK, Outcome, Results, TableResult, reported
+from lockstep import lineage
+from lockstep.airflow_task import reported
+from lockstep.results import KEY, WHOLE_TASK, Outcome, Results, TableResult
 
 PAGE = CHECKOUT / "infra" / "airflow" / "plugins" / "run_tables.html"
 
@@ -36,12 +38,14 @@ class AirflowRuntimeError(Exception):
 
 @pytest.fixture
 def airflow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Airflow]:
-    """Airflow's import takes seconds, so that of the two names is answered here."""
+    """Airflow's import takes seconds, so that of its names is answered here. What is emitted, test_assets.py knows."""
     task = Airflow()
     sdk = SimpleNamespace(get_current_context=lambda: {"ti": task})
     errors = SimpleNamespace(AirflowRuntimeError=AirflowRuntimeError)
     monkeypatch.setitem(sys.modules, "airflow.sdk", sdk)
     monkeypatch.setitem(sys.modules, "airflow.sdk.exceptions", errors)
+    monkeypatch.setitem(sys.modules, "lockstep.lineage.assets", SimpleNamespace(emit=lambda: None))
+    monkeypatch.delattr(lineage, "assets", raising=False)
     yield task
 
 

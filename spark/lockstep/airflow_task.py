@@ -1,0 +1,40 @@
+"""What a task of a DAG tells Airflow around its work: its results, for the page of its run, and the assets that it wrote."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lockstep.results import KEY, Results
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def reported() -> Iterator[Results]:
+    """Collect the results of the task that runs, and show them on the page of its run; also when it fails.
+
+    If it succeeds, Airflow gets an event for each asset that it has written.
+    """
+    # Imported here: it needs Airflow.
+    from lockstep.lineage import assets
+
+    results = Results()
+    try:
+        yield results
+        assets.emit()
+    except Exception as error:
+        results.failed(error)
+        raise
+    finally:
+        _publish(results)
+
+
+def _publish(results: Results) -> None:
+    from airflow.sdk import get_current_context
+    from airflow.sdk.exceptions import AirflowRuntimeError
+
+    try:
+        get_current_context()["ti"].xcom_push(KEY, results.as_rows())
+    except AirflowRuntimeError as error:
+        # The work is done, or has failed for a reason of its own: that Airflow's API is away must not decide.
+        log.warning("Airflow did not take the results for the page of the run: %s", error)
