@@ -6,7 +6,7 @@ setting ``LOCKSTEP_PROJECT`` says where it is, and ``[tool.lockstep]`` in its ``
 
 import sys
 import traceback
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -29,10 +29,11 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
     Args:
         folder: ``contracts`` or ``views``.
         constant: the name that each module defines, such as ``VIEW``. Its value has a ``name``.
+        problems: why a value of it is refused; none for a sound one.
     """
 
-    def __init__(self, folder: str, constant: str) -> None:
-        self.folder, self.constant = folder, constant
+    def __init__(self, folder: str, constant: str, problems: Callable[[Item], Sequence[str]] = lambda _: ()) -> None:
+        self.folder, self.constant, self._problems = folder, constant, problems
         self._loaded: dict[str, Item] | None = None
         self._broken: dict[str, str] = {}
 
@@ -60,12 +61,14 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
         """Import one module of the folder in the package ``owner``, and return what it defines.
 
         Raises:
-            ProjectInvalid: the module does not define the constant, or leaves out a required field.
+            ProjectInvalid: the module does not define the constant, leaves out a required field, or contradicts itself.
         """
         try:
             item: Item = getattr(import_module(f"{owner}.{self.folder}.{module}"), self.constant)
         except (TypeError, AttributeError) as error:
             raise ProjectInvalid(f"it does not define {self.constant}: {error}") from error
+        if problems := self._problems(item):
+            raise ProjectInvalid("; ".join(problems))
         return item
 
     def __getitem__(self, name: str) -> Item:

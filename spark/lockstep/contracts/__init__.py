@@ -3,6 +3,6 @@
 from lockstep.contracts.contract import Contract
 from lockstep.project import Registry
 
-CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT")
+CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contract: contract.problems)
 
 __all__ = ["CONTRACTS", "Contract"]

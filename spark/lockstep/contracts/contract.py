@@ -1,6 +1,6 @@
 """A stream's contract: its topic, key, schema, time, identity and personal columns. Data only."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
@@ -32,6 +32,9 @@ class Contract:
         partitions: the number of partitions with which the topic is created.
         max_lag: `lockstep status` names the stream as a problem when bronze or silver has not read a record that is older
             than this; None: the setting ``max_lag_seconds``.
+        description: what one row says, in plain sentences.
+        column_descriptions: what columns mean, by name: unit, time zone, when it is null. `lockstep describe`, the comments of
+            the tables, dbt's sources and the data docs show them, and views take them over for columns of the same name.
     """
 
     name: str
@@ -47,5 +50,17 @@ class Contract:
     max_clock_skew: timedelta = timedelta(minutes=5)
     max_out_of_orderness: timedelta = timedelta(seconds=2)
     partitions: int = 3
-    # Not in the repr, which is part of the version of each view: no row depends on it.
+    # Not in the repr, which is part of the version of each view: no row depends on these.
     max_lag: timedelta | None = field(default=None, repr=False)
+    description: str = field(default="", repr=False)
+    column_descriptions: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def problems(self) -> list[str]:
+        """Every reason why the contract contradicts itself, each with its fix; empty for a sound one."""
+        return [not_a_column(name, self.columns) for name in self.column_descriptions if name not in self.columns]
+
+
+def not_a_column(name: str, columns: Iterable[str]) -> str:
+    """That a description is of no column, and what to do."""
+    return f"it describes {name}, which is not one of its columns ({', '.join(columns)}): correct the name, or leave it out"

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import get_args
 
 from lockstep.contracts import CONTRACTS
+from lockstep.contracts.contract import not_a_column
 from lockstep.definition.columns import CHANGE
 from lockstep.definition.keyed import Input, Keyed
 from lockstep.definition.view import Definition, Policy
@@ -36,6 +37,9 @@ def _output(view: Definition) -> Iterator[str]:
     for name in view.key:
         if name not in view.output_columns:
             yield f"the key {name} is not one of its columns ({', '.join(view.output_columns)}): add it, or leave it out"
+    for name in view.column_descriptions:
+        if name not in view.output_columns:
+            yield not_a_column(name, view.output_columns)
     for name, error in view.approximate.items():
         if name in view.key:
             yield f"its key {name} is approximate, so no row could be compared with another: choose an exact key"

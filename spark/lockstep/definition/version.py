@@ -6,9 +6,11 @@ from dataclasses import fields
 from enum import Enum
 from functools import cache, partial
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.source import without_arguments
 
 if TYPE_CHECKING:
     from lockstep.definition import View
@@ -23,15 +25,16 @@ _MACHINERY = (
     "live/machine.py",
     "live/timing_wheel.py",
 )
-_WITHOUT_EFFECT = ("name", "state_partitions", "approximate", "max_lag")
+# What a view declares that decides no row. In its module, these arguments of ``VIEW = …(…)`` do not count either.
+_WITHOUT_EFFECT = ("name", "state_partitions", "approximate", "max_lag", "description", "column_descriptions")
 
 
 def definition_version(view: "View") -> str:
     """12 hex digits over everything that decides the values of the view's rows. Views that differ in it may give different rows.
 
     These are its declared values, the source of the modules that its functions are from, its streams' contracts, and the
-    machinery that runs it. Its name, the number of its state partitions, how its rows are compared and how late they
-    may be are not among them.
+    machinery that runs it. Its name, the number of its state partitions, how its rows are compared, how late they may be, and
+    the texts that describe it are not among them.
     """
     digest = hashlib.sha256(_machinery())
     for declared in fields(view):
@@ -60,12 +63,16 @@ def _of_value(value: Any) -> bytes:
     if isinstance(value, partial):
         return _of_value((value.func, value.args, value.keywords))
     if inspect.isfunction(value):
-        code = value.__code__
-        return f"{value.__qualname__}:{code.co_firstlineno}".encode() + _source(code.co_filename, code.co_code)
+        return value.__qualname__.encode() + _source(value.__code__)
     if hasattr(value, "__dict__") and not isinstance(value, (type, Enum)):
         return type(value).__qualname__.encode() + _of_value(vars(value))
     return repr(value).encode()
 
 
-def _source(file: str, otherwise: bytes) -> bytes:
-    return Path(file).read_bytes() if Path(file).is_file() else otherwise
+def _source(code: CodeType) -> bytes:
+    """The source of the function's module, and the line of it where the function begins."""
+    file, line = Path(code.co_filename), code.co_firstlineno
+    if not file.is_file():
+        return f":{line}".encode() + code.co_code
+    source, line = without_arguments(file.read_bytes(), "VIEW", _WITHOUT_EFFECT, line)
+    return f":{line}".encode() + source

@@ -52,6 +52,9 @@ class Definition(ABC):
             compares them within these errors (0: exactly), and all other columns exactly.
         max_lag: `lockstep status` names the view as a problem when gold or the live query has not read a record that is older
             than this; None: the setting ``max_lag_seconds``.
+        description: what one row says, in plain sentences.
+        column_descriptions: what columns mean, by name. A column without one has that of the column of the same name in a
+            stream that the view reads.
     """
 
     name: str
@@ -64,6 +67,8 @@ class Definition(ABC):
     alerts: Alerting | None = None
     approximate: Mapping[str, str] = field(default_factory=dict)
     max_lag: timedelta | None = None
+    description: str = ""
+    column_descriptions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     @abstractmethod

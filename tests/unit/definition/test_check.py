@@ -26,6 +26,10 @@ BAD = {
         "the key url is not one of its columns (window_start, window_end, page, views): add it, or leave it out",
     ),
     "it has no key": (replace(WINDOWED, key=()), "it has no key"),
+    "it describes a column that is not there": (
+        replace(WINDOWED, column_descriptions={"url": "The address."}),
+        "it describes url, which is not one of its columns (window_start, window_end, page, views): correct the name",
+    ),
     "an approximate column is not there": (
         replace(WINDOWED, approximate={"views": "error"}),
         "its approximate column error is not one of its columns: declare it",

@@ -52,6 +52,15 @@ def test_a_broken_module_is_left_out_and_named_with_its_line(contracts: Path, ki
     assert said.startswith(reason)
 
 
+def test_a_contract_that_describes_a_column_that_it_does_not_have_is_left_out_and_named(contracts: Path) -> None:
+    described = SOUND.format(name="another").replace('"at")', '"at", column_descriptions={"idd": "Who."})')
+    (contracts / "another.py").write_text(described)
+    registry: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contract: contract.problems)
+    assert [*registry] == ["sound"]
+    (said,) = registry.broken.values()
+    assert said == "it describes idd, which is not one of its columns (id): correct the name, or leave it out"
+
+
 def test_a_changed_and_a_new_file_are_seen_without_an_import(contracts: Path) -> None:
     before = project.sources()
     assert project.sources() == before

@@ -1,6 +1,7 @@
 """Whatever decides a view's rows decides its version."""
 
 import json
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -27,6 +28,63 @@ def test_another_contract_makes_another_definition(monkeypatch):
     before = definition_version(view)
     monkeypatch.setitem(CONTRACTS, "page_views", replace(CONTRACTS["page_views"], required=()))
     assert definition_version(view) != before
+
+
+TEXTS = {"description": "What pages visitors looked at.", "column_descriptions": {"page": "The path, with its slash."}}
+
+
+def test_what_a_contract_or_a_view_says_about_itself_changes_no_version(monkeypatch):
+    view = VIEWS["page_views_per_minute"]
+    before = definition_version(view)
+    monkeypatch.setitem(CONTRACTS, "page_views", replace(CONTRACTS["page_views"], max_lag=timedelta(1), **TEXTS))
+    assert definition_version(replace(view, max_lag=timedelta(1), **TEXTS)) == before
+
+
+MODULE = """
+def double(rows):
+    return rows
+
+
+VIEW = View(
+    name="a",{texts}
+    process=lambda row: {{"description": row}},
+    columns={{"n": "INT"}},
+)
+"""
+MORE_TEXTS = """
+    description="One row for each n,"
+    " in plain words: (see below)",
+    max_lag=None,
+    column_descriptions={
+        "n": "Pieces.",  # at last
+    },"""
+
+
+def versions_of(file, source):
+    """The versions of the functions of a module's view: one is a lambda below its texts, the other stands above them."""
+    file.write_text(source)
+    module = runpy.run_path(str(file), {"View": dict})
+    view = VIEWS["activity_within_five_minutes"]
+    return [definition_version(replace(view, process=f)) for f in (module["VIEW"]["process"], module["double"])]
+
+
+def test_texts_that_are_written_into_the_module_of_a_view_change_no_version(tmp_path):
+    file = tmp_path / "a.py"
+    before = versions_of(file, MODULE.format(texts=""))
+    assert versions_of(file, MODULE.format(texts=MORE_TEXTS)) == before
+    assert versions_of(file, MODULE.format(texts=MORE_TEXTS.replace("Pieces", "Orders"))) == before
+
+
+def test_all_else_in_the_module_of_a_view_changes_its_version(tmp_path):
+    file, module = tmp_path / "a.py", MODULE.format(texts=MORE_TEXTS)
+    found = [
+        versions_of(file, module),
+        versions_of(file, module.replace('"description": row', '"description": 2 * row')),
+        versions_of(file, module.replace("INT", "BIGINT")),
+        versions_of(file, module.replace("return rows", "return call(rows, description=rows)")),
+        versions_of(file, module.replace("return rows", "return call(rows, description=2 * rows)")),
+    ]
+    assert len({version for of_functions in found for version in of_functions}) == 2 * len(found)
 
 
 def test_another_process_finds_the_same_versions():

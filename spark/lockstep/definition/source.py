@@ -1,0 +1,52 @@
+"""The source of a module without what decides nothing. Pure."""
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+from itertools import accumulate
+
+_BLANKS = b" \t\r\n"
+
+
+def without_arguments(source: bytes, constant: str, names: Collection[str], line: int) -> tuple[bytes, int]:
+    """The source without some keyword arguments of the calls that give a constant its value, and where one of its lines is then.
+
+    An argument is taken out with its comma and the blanks before it: in a call of several lines, nothing shows that it was there.
+
+    Args:
+        constant: such as ``VIEW``, of ``VIEW = Keyed(…)``.
+        names: of the arguments.
+        line: of the source, from 1.
+    """
+    starts = [0, *accumulate(len(text) for text in source.splitlines(keepends=True))]
+    rest, removed = [], 0
+    end = 0
+    for first, last in _cuts(source, starts, constant, names):
+        rest.append(source[end:first])
+        end = last
+        if first < starts[line - 1]:
+            removed += source[first:last].count(b"\n")
+    return b"".join([*rest, source[end:]]), line - removed
+
+
+def _cuts(source: bytes, starts: list[int], constant: str, names: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Where each of the arguments begins and ends, in their order."""
+    try:
+        module = ast.parse(source)
+    except SyntaxError:
+        # The file was changed after its import, and is not finished.
+        return
+    for statement in module.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(keywords=arguments)) if name == constant:
+                pass
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Call(keywords=arguments)) if name == constant:
+                pass
+            case _:
+                continue
+        for argument in arguments:
+            if argument.arg in names:
+                first = starts[argument.lineno - 1] + argument.col_offset
+                last = starts[(argument.end_lineno or 0) - 1] + (argument.end_col_offset or 0)
+                comma = re.match(rb"\s*,", source[last:])
+                yield len(source[:first].rstrip(_BLANKS)), last + (comma.end() if comma else 0)
