@@ -11,6 +11,17 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, str]
 
+# A record as Kafka has it.
+BRONZE: Columns = {
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+    "timestamp_type": "INT",
+    "key": "BINARY",
+    "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+    "value": "BINARY",
+}
 # Which record a row of silver comes from: topic, partition and offset, and the record's Kafka timestamp (UTC).
 PROVENANCE: Columns = {"_topic": "STRING", "_partition": "INT", "_offset": "BIGINT", "_arrival": "TIMESTAMP"}
 # What an event has beside the payload: the watermark of its partition when it came (UTC; see lockstep.refine.watermarks).
@@ -31,6 +42,14 @@ CHANGE: Columns = {
 POSITION = ("_generation", "_commit_lsn", "_lsn")
 # Rows from before there were generations have none.
 FIRST_GENERATION = 1
+# A record that failed validation.
+QUARANTINE: Columns = {
+    **PROVENANCE,
+    "_reason": "STRING",
+    "_key": "BINARY",
+    "_value": "BINARY",
+    "_run_id": "STRING",
+}
 # The names of the payload's fields that the contract does not name, as a JSON array; null: there are none.
 UNKNOWN: Columns = {"_unknown": "STRING"}
 # Each type of a group holds every value of those before it.

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
+from lockstep.definition.columns import BRONZE
 from lockstep.definition.tables import bronze_of
 from lockstep.failpoints import failpoint
 from lockstep.ingest.consumer import read_small
@@ -27,16 +28,6 @@ if TYPE_CHECKING:
     from lockstep.ledger.ranges import Range, TopicOffsets
     from lockstep.settings import Settings
 
-COLUMNS = {
-    "topic": "STRING",
-    "partition": "INT",
-    "offset": "BIGINT",
-    "timestamp": "TIMESTAMP",
-    "timestamp_type": "INT",
-    "key": "BINARY",
-    "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
-    "value": "BINARY",
-}
 # Raw bytes may be personal data. With statistics on them, the Delta log would keep values that were erased from the rows.
 PROPERTIES = ledger.RETENTION | {"delta.dataSkippingStatsColumns": "topic,partition,offset,timestamp,timestamp_type"}
 
@@ -113,7 +104,7 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
                 advance(control, table, newest.version, newest.seq, ranges, log.epochs)
             return None
         if newest is None:
-            lake.create(spark, settings, table, COLUMNS, properties=PROPERTIES)
+            lake.create(spark, settings, table, BRONZE, properties=PROPERTIES)
         failpoint("range-planned")
         record = ledger.record("ingest", newest, run_id, ranges, epochs=log.epochs)
         lake.append(read(spark, settings, ranges), settings, table, ledger.txn(table, record), record)

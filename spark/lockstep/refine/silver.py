@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
-from lockstep.definition.columns import FIRST_GENERATION, PROVENANCE, log_columns
+from lockstep.definition.columns import FIRST_GENERATION, QUARANTINE, log_columns
 from lockstep.definition.tables import Tables
 from lockstep.failpoints import failpoint
 from lockstep.ledger.integrity import record_digest
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 log = logging.getLogger(__name__)
-QUARANTINE = {
-    **PROVENANCE,
-    "_reason": "STRING",
-    "_key": "BINARY",
-    "_value": "BINARY",
-    "_run_id": "STRING",
-}
 QUARANTINE_PROPERTIES = ledger.RETENTION | {
     "delta.dataSkippingStatsColumns": "_topic,_partition,_offset,_arrival,_reason"
 }

@@ -11,12 +11,13 @@ from lockstep.batch.rollup import bounded, covered
 from lockstep.batch.summary import summary
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
+from lockstep.definition.columns import QUARANTINE
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, shadow_of
 from lockstep.definition.view import Interval
 from lockstep.failpoints import failpoint
 from lockstep.ledger.ranges import size, where_in
-from lockstep.refine.silver import QUARANTINE, QUARANTINE_PROPERTIES
+from lockstep.refine.silver import QUARANTINE_PROPERTIES
 from lockstep.replay.commits import Action
 from lockstep.replay.plan import Part, Target
 from lockstep.replay.record import Replay

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition.columns import log_columns
+from lockstep.definition.columns import QUARANTINE, log_columns
 from lockstep.definition.tables import Tables, shadow_of
 from lockstep.errors import DataLoss
 from lockstep.ingest.offsets import topic_offsets
@@ -16,7 +16,6 @@ from lockstep.ledger.ranges import Range, to_where
 from lockstep.refine.classified import counted
 from lockstep.refine.duplicates import classify, oldest_of, remembered
 from lockstep.refine.rows import silver_rows
-from lockstep.refine.silver import QUARANTINE
 from lockstep.replay.plan import Part, Plan
 from lockstep.replay.runs import enclosing, overlap, runs_of
 from lockstep.replay.stages import ShadowedBronze, ShadowedSilver
