@@ -1,9 +1,11 @@
 """Advertisements shown to visitors."""
 
 from lockstep.contracts import Contract
+from shop.descriptions import EVENT, PLACE, VISITOR
 
 CONTRACT = Contract(
     name="impressions",
+    description="Advertisements that were shown to visitors.",
     topic="impressions",
     kind="events",
     columns={
@@ -16,6 +18,14 @@ CONTRACT = Contract(
         "placement": "STRING",
         "country": "STRING",
         "device": "STRING",
+    },
+    column_descriptions={
+        **EVENT,
+        **VISITOR,
+        **PLACE,
+        "ad_id": "The advertisement that was shown.",
+        "product_id": "The product that it advertises.",
+        "placement": "Where on the page it was: top, side or footer.",
     },
     key=("user_id",),
     unique_id=("event_id",),

@@ -4,6 +4,7 @@ from lockstep.contracts import Contract
 
 CONTRACT = Contract(
     name="order_lines",
+    description="Lines of orders and of cancellations.",
     topic="shop.public.order_lines",
     kind="changes",
     columns={
@@ -14,6 +15,15 @@ CONTRACT = Contract(
         "quantity": "INT",
         "unit_price": "DECIMAL(12,3)",
         "ordered_at": "TIMESTAMP",
+    },
+    column_descriptions={
+        "order_id": "The order: the number of its invoice.",
+        "line_no": "The number of the line in its order. Two equal lines of an order have different numbers.",
+        "product_id": "The number of the product that was ordered.",
+        "description": "The name of the product, as it was printed on the invoice.",
+        "quantity": "How many pieces were ordered; negative in a cancellation.",
+        "unit_price": "The price of one piece, in pounds.",
+        "ordered_at": "When the order was placed (UTC), as in orders.",
     },
     key=("order_id", "line_no"),
     unique_id=("order_id", "line_no"),

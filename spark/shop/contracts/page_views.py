@@ -1,9 +1,11 @@
 """Pages that visitors of the shop have viewed."""
 
 from lockstep.contracts import Contract
+from shop.descriptions import EVENT, PLACE, VISITOR
 
 CONTRACT = Contract(
     name="page_views",
+    description="Pages that visitors of the shop have viewed.",
     topic="page_views",
     kind="events",
     columns={
@@ -15,6 +17,16 @@ CONTRACT = Contract(
         "referrer": "STRING",
         "country": "STRING",
         "device": "STRING",
+    },
+    column_descriptions={
+        **EVENT,
+        **VISITOR,
+        **PLACE,
+        "page": "The path of the page, such as /search or /product/22423.",
+        "referrer": (
+            "Where the visitor came from: shop for a link of the shop's own, else direct, search-engine, newsletter, "
+            "social or partner."
+        ),
     },
     key=("user_id",),
     unique_id=("event_id",),

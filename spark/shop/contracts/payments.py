@@ -1,9 +1,11 @@
 """Payments of orders, in pounds. The amount is a string in the JSON, so that it stays exact."""
 
 from lockstep.contracts import Contract
+from shop.descriptions import EVENT, VISITOR
 
 CONTRACT = Contract(
     name="payments",
+    description="Payments of orders.",
     topic="payments",
     kind="events",
     columns={
@@ -15,6 +17,14 @@ CONTRACT = Contract(
         "amount": "DECIMAL(14,3)",
         "method": "STRING",
         "country": "STRING",
+    },
+    column_descriptions={
+        **EVENT,
+        **VISITOR,
+        "order_id": "The order that was paid.",
+        "amount": "What was paid, in pounds.",
+        "method": "card, paypal or transfer.",
+        "country": "The country that the payment came from.",
     },
     key=("user_id",),
     unique_id=("event_id",),

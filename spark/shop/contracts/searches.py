@@ -1,9 +1,11 @@
 """Searches of visitors, with the number of products that were found."""
 
 from lockstep.contracts import Contract
+from shop.descriptions import EVENT, PLACE, VISITOR
 
 CONTRACT = Contract(
     name="searches",
+    description="Searches of visitors.",
     topic="searches",
     kind="events",
     columns={
@@ -15,6 +17,13 @@ CONTRACT = Contract(
         "results": "INT",
         "country": "STRING",
         "device": "STRING",
+    },
+    column_descriptions={
+        **EVENT,
+        **VISITOR,
+        **PLACE,
+        "query": "What the visitor typed.",
+        "results": "How many products were found.",
     },
     key=("user_id",),
     unique_id=("event_id",),

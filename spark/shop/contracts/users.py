@@ -4,6 +4,7 @@ from lockstep.contracts import Contract
 
 CONTRACT = Contract(
     name="users",
+    description="Customers of the shop. They are invented, but treated as real persons.",
     topic="shop.public.users",
     kind="changes",
     columns={
@@ -13,6 +14,14 @@ CONTRACT = Contract(
         "age": "INT",
         "created_at": "TIMESTAMP",
         "updated_at": "TIMESTAMP",
+    },
+    column_descriptions={
+        "user_id": "The customer's number.",
+        "name": "First and last name.",
+        "email": "The e-mail address.",
+        "age": "The age in years.",
+        "created_at": "When the customer registered (UTC).",
+        "updated_at": "When the shop last changed the row (UTC).",
     },
     key=("user_id",),
     unique_id=("user_id",),

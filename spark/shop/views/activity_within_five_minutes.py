@@ -38,7 +38,12 @@ def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="activity_within_five_minutes",
+    description="For each event of a user, how many events the user had in the five minutes up to it.",
     columns={"user_id": "STRING", "event_id": "STRING", "stream": "STRING", "events": "BIGINT"},
+    column_descriptions={
+        "stream": "The stream of the event: page_views, searches or clicks.",
+        "events": "The user's events in the five minutes up to this one, which is counted too.",
+    },
     key=("stream", "event_id"),
     allowed_lateness=timedelta(seconds=10),
     inputs=tuple(Input(stream, "user_id", COLUMNS) for stream in ("page_views", "searches", "clicks")),

@@ -32,6 +32,7 @@ JOIN = IntervalJoin("impressions", WITHIN, _row)
 
 VIEW = Keyed(
     name="ad_click_through",
+    description="Each impression of an advertisement with each click that followed within ten minutes, or with none.",
     columns={
         "ad_id": "STRING",
         "user_id": "STRING",
@@ -41,6 +42,14 @@ VIEW = Keyed(
         "click_id": "STRING",
         "clicked_at": "TIMESTAMP",
         "delay_ms": "BIGINT",
+    },
+    column_descriptions={
+        "impression_id": "The impression: its event_id.",
+        "shown_at": "When the advertisement was shown (UTC).",
+        "click_no": "The number of the click among those of the impression, from 1; 0: nobody clicked.",
+        "click_id": "The click: its event_id; null without a click.",
+        "clicked_at": "When it was clicked (UTC); null without a click.",
+        "delay_ms": "From the impression to the click, in milliseconds; null without a click.",
     },
     key=("impression_id", "click_no"),
     allowed_lateness=timedelta(seconds=10),

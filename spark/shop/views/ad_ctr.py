@@ -25,6 +25,7 @@ RATE = IntervalRate("impressions", WITHIN, SIZE, key="ad_id", who="user_id", slo
 
 VIEW = Keyed(
     name="ad_ctr",
+    description="Of the impressions of each advertisement in ten minutes, how many were clicked.",
     columns={
         "window_start": "TIMESTAMP",
         "window_end": "TIMESTAMP",
@@ -32,6 +33,11 @@ VIEW = Keyed(
         "impressions": "BIGINT",
         "clicked": "BIGINT",
         "ctr": "DOUBLE",
+    },
+    column_descriptions={
+        "impressions": "How often it was shown in the window.",
+        "clicked": "How many of these impressions their user clicked within ten minutes.",
+        "ctr": "The click-through rate: clicked divided by impressions, from 0 to 1.",
     },
     key=("window_start", "ad_id"),
     allowed_lateness=timedelta(seconds=10),

@@ -41,11 +41,17 @@ def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="failed_logins",
+    description="An alert when a user has failed to log in three times within five minutes.",
     columns={
         "user_id": "STRING",
         "event_id": "STRING",
         "first_failed_at": "TIMESTAMP",
         "country": "STRING",
+    },
+    column_descriptions={
+        "event_id": "The third failure, at which the alert was raised.",
+        "first_failed_at": "When the first of the three failures happened (UTC).",
+        "country": "The country that the third failure came from.",
     },
     key=("event_id",),
     allowed_lateness=timedelta(seconds=10),

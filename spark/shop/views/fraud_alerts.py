@@ -48,6 +48,7 @@ def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="fraud_alerts",
+    description="A payment from one country, less than five minutes after a login from another.",
     columns={
         "user_id": "STRING",
         "payment_id": "STRING",
@@ -57,6 +58,13 @@ VIEW = Keyed(
         "login_id": "STRING",
         "login_country": "STRING",
         "login_at": "TIMESTAMP",
+    },
+    column_descriptions={
+        "payment_id": "The payment: its event_id.",
+        "payment_country": "The country that the payment came from.",
+        "login_id": "The newest login from another country: its event_id.",
+        "login_country": "The country that the login came from.",
+        "login_at": "When the login happened (UTC).",
     },
     key=("payment_id",),
     allowed_lateness=timedelta(seconds=10),

@@ -76,6 +76,7 @@ def _after(row: dict[str, Any], at: str, changes: Iterable[tuple[str, bool, int]
 
 VIEW = Keyed(
     name="low_stock_alerts",
+    description="Whether each product is low in stock, since when, and when it last recovered.",
     inputs=INPUTS,
     process=process,
     columns={
@@ -86,6 +87,14 @@ VIEW = Keyed(
         "lowest": "BIGINT",
         "recovered_at": "TIMESTAMP",
         "stock": "BIGINT",
+    },
+    column_descriptions={
+        "low": "Whether the product is low now: it fell below 20 pieces, and has not reached 30 since.",
+        "alerts": "How often it has become low.",
+        "since": "When the newest alert began (UTC); null: it was never low.",
+        "lowest": "The fewest pieces during the newest alert; null: it was never low.",
+        "recovered_at": "When the newest alert ended (UTC); null: it goes on, or there was none.",
+        "stock": "Pieces left: the last count, less what was ordered since; null: it was never counted.",
     },
     key=("product_id",),
     allowed_lateness=timedelta(0),

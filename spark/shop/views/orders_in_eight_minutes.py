@@ -34,7 +34,12 @@ def on_timer(state: State, at: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="orders_in_eight_minutes",
+    description="How many orders of a country were paid in the last eight minutes; a row whenever the number changes.",
     columns={"country": "STRING", "orders": "BIGINT"},
+    column_descriptions={
+        "country": "The country that the payments came from; unknown where they have none.",
+        "orders": "The orders that were paid in the eight minutes up to the instant of the row.",
+    },
     # Each of several orders at one instant makes a row.
     key=("at", "country", "orders"),
     allowed_lateness=timedelta(seconds=30),

@@ -33,6 +33,7 @@ def _row(order_id: str, order: dict[str, Any], customer: dict[str, Any] | None) 
 
 VIEW = Keyed(
     name="orders_with_customer",
+    description="Each order with its customer, both as they are now.",
     inputs=(
         # An order without a customer has a key of its own.
         Input(
@@ -54,6 +55,10 @@ VIEW = Keyed(
         "name": "STRING",
         "age": "INT",
         "deleted": "BOOLEAN",
+    },
+    column_descriptions={
+        "customer": "The customer's number; unknown where the shop did not know.",
+        "deleted": "Whether the order is gone, or has become another customer's.",
     },
     # With the customer: an order that moves to another customer stays, as deleted, with the one who had it.
     key=("order_id", "customer"),

@@ -59,6 +59,7 @@ def _row(view: list[Any], version: dict[str, Any]) -> dict[str, Any]:
 
 VIEW = Keyed(
     name="page_views_enriched",
+    description="Each page view with the customer as of its time.",
     inputs=(
         Input("page_views", "user_id", ("user_id", "page")),
         Input("users", "user_id", ("name", "age", "updated_at", "_lsn"), time="_committed_at"),
@@ -73,6 +74,12 @@ VIEW = Keyed(
         "age": "INT",
         "version": "BIGINT",
         "valid_from": "TIMESTAMP",
+    },
+    column_descriptions={
+        "version": (
+            "The version of the customer that was valid then: its _lsn in silver.users_changes; null: there was none."
+        ),
+        "valid_from": "Since when that version is valid (UTC); null without one.",
     },
     key=("event_id",),
     allowed_lateness=timedelta(seconds=10),

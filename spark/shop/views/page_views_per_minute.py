@@ -22,6 +22,7 @@ def transform(page_views: "DataFrame") -> "DataFrame":
 
 VIEW = Windowed(
     name="page_views_per_minute",
+    description="Views of each page in each minute.",
     input="page_views",
     transform=transform,
     columns={
@@ -29,6 +30,9 @@ VIEW = Windowed(
         "window_end": "TIMESTAMP",
         "page": "STRING",
         "views": "BIGINT",
+    },
+    column_descriptions={
+        "views": "How many views it had in the window.",
     },
     key=("window_start", "page"),
     event_time="event_time",

@@ -39,6 +39,7 @@ def _rows(users: list[str], change: dict[str, Any]) -> list[dict[str, Any]]:
 
 VIEW = Keyed(
     name="price_changes_followed",
+    description="Each price change of a product, for each customer who followed the product then.",
     inputs=(
         Input(
             "products",
@@ -60,6 +61,13 @@ VIEW = Keyed(
         "description": "STRING",
         "old_price": "DECIMAL(12,3)",
         "new_price": "DECIMAL(12,3)",
+    },
+    column_descriptions={
+        "user_id": "The customer who followed the product.",
+        "version": "The change: its position (LSN) in the log of the shop's database.",
+        "changed_at": "When the price changed (UTC).",
+        "old_price": "The list price before the change, in pounds.",
+        "new_price": "The list price after the change, in pounds.",
     },
     key=("user_id", "product_id", "version"),
     allowed_lateness=timedelta(seconds=10),

@@ -52,6 +52,7 @@ def _row(product: str, state: Any) -> dict[str, Any]:
 
 VIEW = Keyed(
     name="product_stock",
+    description="The stock of each product now: the last count, less what was ordered since.",
     inputs=INPUTS,
     process=process,
     columns={
@@ -60,6 +61,15 @@ VIEW = Keyed(
         "counted_at": "TIMESTAMP",
         "sold": "BIGINT",
         "stock": "BIGINT",
+    },
+    column_descriptions={
+        "counted": "Pieces at the last count; null: it was never counted.",
+        "counted_at": "When it was last counted (UTC); null: never.",
+        "sold": (
+            "Pieces ordered since the last count, less those that were cancelled. Without a count, all orders are in "
+            "it."
+        ),
+        "stock": "Pieces left: counted less sold; null: it was never counted.",
     },
     key=("product_id",),
     allowed_lateness=timedelta(0),

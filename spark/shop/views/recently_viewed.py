@@ -36,7 +36,15 @@ def on_timer(_: State, __: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="recently_viewed",
+    description="The last ten products that a user has viewed, after each view of a product.",
     columns={"user_id": "STRING", "event_id": "STRING", "products": "ARRAY<STRING>"},
+    column_descriptions={
+        "event_id": "The page view after which the list is so.",
+        "products": (
+            "The numbers of the products, the newest view first, each once. What was not viewed for 30 days is left "
+            "out."
+        ),
+    },
     key=("user_id", "event_id"),
     allowed_lateness=timedelta(seconds=10),
     inputs=(Input("page_views", "user_id", ("event_id", "user_id", "page"), where=f"page LIKE '{PAGE}_%'"),),

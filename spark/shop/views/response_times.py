@@ -78,6 +78,7 @@ def _ratio(part: "Column", whole: "Column", kind: str) -> "Column":
 
 VIEW = Windowed(
     name="response_times",
+    description="How fast each endpoint answered over the last hour, every five minutes.",
     input="requests",
     transform=transform,
     columns={
@@ -92,6 +93,16 @@ VIEW = Windowed(
         "p95_ms": "DECIMAL(12,1)",
         "p99_ms": "DECIMAL(12,1)",
         "histogram": "ARRAY<STRUCT<from_ms:BIGINT,to_ms:BIGINT,count:BIGINT>>",
+    },
+    column_descriptions={
+        "requests": "How many requests were answered in the window.",
+        "errors": "How many of them with a status of 500 or above.",
+        "error_rate": "errors divided by requests, from 0 to 1.",
+        "mean_ms": "The mean response time, in milliseconds.",
+        "p50_ms": "The median response time, in milliseconds: at most 3.2 % off, and exact below 32 ms.",
+        "p95_ms": "95 of 100 requests took no longer, in milliseconds: at most 3.2 % off, and exact below 32 ms.",
+        "p99_ms": "99 of 100 requests took no longer, in milliseconds: at most 3.2 % off, and exact below 32 ms.",
+        "histogram": "Requests by response time: count took at least from_ms and less than to_ms milliseconds.",
     },
     key=("window_start", "endpoint"),
     size=SIZE,

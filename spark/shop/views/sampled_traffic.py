@@ -21,6 +21,7 @@ def transform(page_views: "DataFrame") -> "DataFrame":
 
 VIEW = Windowed(
     name="sampled_traffic",
+    description="Views of each page in the first six of every ten minutes.",
     input="page_views",
     transform=transform,
     columns={
@@ -28,6 +29,9 @@ VIEW = Windowed(
         "window_end": "TIMESTAMP",
         "page": "STRING",
         "views": "BIGINT",
+    },
+    column_descriptions={
+        "views": "How many views it had in the window.",
     },
     key=("window_start", "page"),
     size=SIZE,

@@ -53,6 +53,7 @@ def _matches(saved: list[str], product: dict[str, Any]) -> list[dict[str, Any]]:
 
 VIEW = Keyed(
     name="saved_search_matches",
+    description="Each product that is new or has changed, with each saved search that it matches.",
     inputs=(
         Input(
             "products",
@@ -74,6 +75,12 @@ VIEW = Keyed(
         "changed_at": "TIMESTAMP",
         "description": "STRING",
         "price": "DECIMAL(12,3)",
+    },
+    column_descriptions={
+        "user_id": "The customer who had saved the search.",
+        "query": "The words of the search. All of them are in the name of the product.",
+        "version": "The change of the product: its position (LSN) in the log of the shop's database.",
+        "changed_at": "When the product was added or changed (UTC).",
     },
     key=("user_id", "query", "product_id", "version"),
     allowed_lateness=timedelta(seconds=10),

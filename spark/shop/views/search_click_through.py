@@ -33,6 +33,7 @@ JOIN = IntervalJoin("searches", WITHIN, _row)
 
 VIEW = Keyed(
     name="search_click_through",
+    description="Each search with each click on its results within an hour, or with none.",
     columns={
         "query": "STRING",
         "session_id": "STRING",
@@ -43,6 +44,15 @@ VIEW = Keyed(
         "position": "INT",
         "product_id": "STRING",
         "delay_ms": "BIGINT",
+    },
+    column_descriptions={
+        "search_id": "The search: its event_id.",
+        "searched_at": "When the visitor searched (UTC).",
+        "click_no": "The number of the click among those of the search, from 1; 0: nobody clicked.",
+        "click_id": "The click: its event_id; null without a click.",
+        "position": "The place of the result that was clicked, from 1; null without a click.",
+        "product_id": "The product that was clicked; null without a click.",
+        "delay_ms": "From the search to the click, in milliseconds; null without a click.",
     },
     key=("search_id", "click_no"),
     allowed_lateness=timedelta(seconds=10),

@@ -32,6 +32,7 @@ RATE = IntervalRate("searches", WITHIN, SIZE, key="query", who="session_id", slo
 
 VIEW = Keyed(
     name="search_positions",
+    description="Of the searches for each query in an hour, how many led to a click at each position.",
     columns={
         "window_start": "TIMESTAMP",
         "window_end": "TIMESTAMP",
@@ -40,6 +41,12 @@ VIEW = Keyed(
         "searches": "BIGINT",
         "clicked": "BIGINT",
         "ctr": "DOUBLE",
+    },
+    column_descriptions={
+        "position": "The place of a result in the list, from 1; 0 stands for any.",
+        "searches": "How often the query was searched for in the window.",
+        "clicked": "How many of these searches led to a click at the position within an hour.",
+        "ctr": "The click-through rate: clicked divided by searches, from 0 to 1.",
     },
     key=("window_start", "query", "position"),
     allowed_lateness=timedelta(seconds=10),

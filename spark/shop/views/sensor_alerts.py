@@ -33,6 +33,7 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
 
 VIEW = Keyed(
     name="sensor_alerts",
+    description="A sensor's last three readings are too high on average, or no longer are.",
     inputs=(
         Input(
             "sensors",
@@ -50,6 +51,13 @@ VIEW = Keyed(
         "average": "DECIMAL(9,3)",
         "threshold": "DECIMAL(9,3)",
         "since": "TIMESTAMP",
+    },
+    column_descriptions={
+        "event_id": "The reading at which the alert began or ended.",
+        "what": "alert or recovery.",
+        "average": "The average of the last three readings, in the unit of the metric.",
+        "threshold": "The limit: an alert begins above the higher one, and ends at the lower one.",
+        "since": "When the alert began (UTC).",
     },
     key=("event_id",),
     allowed_lateness=timedelta(seconds=10),

@@ -32,6 +32,7 @@ def transform(sensors: "DataFrame") -> "DataFrame":
 
 VIEW = Windowed(
     name="sensor_averages",
+    description="What each sensor measured in each minute. Late readings correct it for ten minutes.",
     input="sensors",
     transform=transform,
     columns={
@@ -43,6 +44,12 @@ VIEW = Windowed(
         "average": "DECIMAL(18,6)",
         "lowest": "DECIMAL(9,3)",
         "highest": "DECIMAL(9,3)",
+    },
+    column_descriptions={
+        "readings": "How many readings there are in the window.",
+        "average": "Their average, in the unit of the metric.",
+        "lowest": "The lowest of them.",
+        "highest": "The highest of them.",
     },
     key=("window_start", "sensor_id", "metric"),
     size=SIZE,

@@ -23,6 +23,7 @@ def transform(page_views: "DataFrame") -> "DataFrame":
 
 VIEW = Windowed(
     name="trending_pages",
+    description="The ten most viewed pages of fifteen minutes, every minute.",
     input="page_views",
     transform=transform,
     columns={
@@ -34,6 +35,13 @@ VIEW = Windowed(
         "exact": "BOOLEAN",
         "views_error": "BIGINT",
         "rank_error": "INT",
+    },
+    column_descriptions={
+        "rank": "The place among the ten, from 1.",
+        "views": "How many views it had in the window; at most views_error too high.",
+        "exact": "Whether the counts are exact. They are while the window has fewer than 10,000 pages.",
+        "views_error": "By how much views may be too high; 0: it is exact.",
+        "rank_error": "How many other pages may have this rank instead; 0: none.",
     },
     key=("window_start", "rank"),
     approximate={"views": "views_error", "page": "rank_error"},

@@ -28,6 +28,7 @@ def transform(page_views: "DataFrame") -> "DataFrame":
 
 VIEW = Windowed(
     name="trending_products",
+    description="The ten most viewed products of an hour, every five minutes.",
     input="page_views",
     transform=transform,
     columns={
@@ -39,6 +40,14 @@ VIEW = Windowed(
         "exact": "BOOLEAN",
         "views_error": "BIGINT",
         "rank_error": "INT",
+    },
+    column_descriptions={
+        "rank": "The place among the ten, from 1.",
+        "product_id": "The number of the product, from the path of its page.",
+        "views": "How many views it had in the window; at most views_error too high.",
+        "exact": "Whether the counts are exact. They are while the window has fewer than 10,000 products.",
+        "views_error": "By how much views may be too high; 0: it is exact.",
+        "rank_error": "How many other products may have this rank instead; 0: none.",
     },
     key=("window_start", "rank"),
     approximate={"views": "views_error", "product_id": "rank_error"},

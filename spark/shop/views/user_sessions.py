@@ -42,6 +42,7 @@ def on_timer(state: State, _: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="user_sessions",
+    description="Visits: page views and payments of a user with less than ten minutes between them.",
     columns={
         "user_id": "STRING",
         "session_start": "TIMESTAMP",
@@ -49,6 +50,13 @@ VIEW = Keyed(
         "pages": "BIGINT",
         "duration_ms": "BIGINT",
         "converted": "BOOLEAN",
+    },
+    column_descriptions={
+        "session_start": "When the first event of the visit happened (UTC).",
+        "session_end": "When the last one happened (UTC).",
+        "pages": "How many pages the user viewed.",
+        "duration_ms": "From the first event to the last, in milliseconds.",
+        "converted": "Whether the user paid.",
     },
     key=("user_id", "session_start"),
     allowed_lateness=timedelta(seconds=10),

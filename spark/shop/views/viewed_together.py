@@ -39,11 +39,17 @@ def on_timer(state: State, _: datetime) -> tuple[State, list[Row]]:
 
 VIEW = Keyed(
     name="viewed_together",
+    description="Pairs of products that a user has viewed in one visit.",
     columns={
         "user_id": "STRING",
         "visit_start": "TIMESTAMP",
         "product_id": "STRING",
         "other_id": "STRING",
+    },
+    column_descriptions={
+        "visit_start": "When the visit began (UTC): its first view of a product.",
+        "product_id": "The number of one product: the lower of the two, as text.",
+        "other_id": "The number of the other product.",
     },
     key=("user_id", "visit_start", "product_id", "other_id"),
     allowed_lateness=timedelta(seconds=10),
