@@ -26,6 +26,7 @@ _COMMANDS = {
     "init": "lockstep.cli.init:init",
     "new": "lockstep.cli.new:app",
     "check": "lockstep.cli.check:check",
+    "describe": "lockstep.cli.describe:describe",
     "ledger": "lockstep.cli.ledger:app",
     "reconcile": "lockstep.cli.reconcile:reconcile",
     "serving": "lockstep.cli.serving:serving",

@@ -25,7 +25,8 @@ def stream(
 ) -> None:
     """Make a stream: its contract, its suite and its dbt source."""
     found = _settings()
-    _report(found, make.stream(found, make.Stream(name, kind, make.columns(column), id_column, key, time)))
+    sources = _lines(found, SOURCES)
+    _report(found, make.stream(found, make.Stream(name, kind, make.columns(column), id_column, key, time)), sources)
 
 
 @app.command()
@@ -36,7 +37,8 @@ def view(
 ) -> None:
     """Make a view: its module, its suite, its dbt source, its oracle and its unit test."""
     found = _settings()
-    _report(found, make.view(found, name, reads, keyed))
+    sources = _lines(found, SOURCES)
+    _report(found, make.view(found, name, reads, keyed), sources)
 
 
 def _settings() -> Settings:
@@ -45,8 +47,17 @@ def _settings() -> Settings:
     return settings.load()
 
 
-def _report(found: Settings, paths: list[Path]) -> None:
+def _report(found: Settings, paths: list[Path], sources: int) -> None:
+    """Name the files and how many lines were written.
+
+    Args:
+        sources: how many lines dbt's sources had before: they only get more, and the other files are new.
+    """
     for path in paths:
-        # Two lines are added to dbt's sources; the other files are new.
-        size = 2 if path == SOURCES else len((found.project / path).read_text().splitlines())
+        size = _lines(found, path) - (sources if path == SOURCES else 0)
         typer.echo(f"{size:4} lines  {path}")
+
+
+def _lines(found: Settings, path: Path) -> int:
+    file = found.project / path
+    return len(file.read_text().splitlines()) if file.exists() else 0

@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ruamel.yaml.error import YAMLError
 
 from lockstep.contracts import Contract
+from lockstep.definition.tables import silver_of
+from lockstep.dictionary import Table, of_stream, of_view
 from lockstep.new import suites
 from lockstep.new.render import NAME, SOURCES, NotMade, rendered, write
-from lockstep.new.sources import with_table
+from lockstep.new.sources import with_tables
 from lockstep.settings import Settings
 
 _TYPE = re.compile(r"STRING|BOOLEAN|INT|BIGINT|DOUBLE|DATE|TIMESTAMP|DECIMAL\(\d{1,2},\d{1,2}\)")
@@ -73,15 +76,18 @@ def stream(settings: Settings, new: Stream) -> list[Path]:
         "name": new.name,
         "package": settings.package,
         "columns": _literal(new.columns),
+        "descriptions": _descriptions(new),
         "id": new.id,
         "key": new.key,
         "time": new.time,
         "required": ", ".join(f'"{name}"' for name in required) + ("," if len(required) == 1 else ""),
     }
+    module = rendered(f"stream_{new.kind}.py", words)
+    contract: Contract = _defined(module, "CONTRACT")
     texts = {
-        Path(f"spark/{settings.package}/contracts/{new.name}.py"): rendered(f"stream_{new.kind}.py", words),
+        Path(f"spark/{settings.package}/contracts/{new.name}.py"): module,
         Path(f"expectations/silver/{new.name}.json"): suites.of_stream(new.name, required, new.id),
-        SOURCES: _with_source(settings, "silver", new.name, f"Rows of the stream {new.name}."),
+        SOURCES: _with_source(settings, next(t for t in of_stream(contract) if t.name == silver_of(contract))),
     }
     return write(settings.project, texts)
 
@@ -113,12 +119,13 @@ def view(settings: Settings, name: str, reads: str, keyed: bool = False) -> list
     suite = (
         suites.of_machines(name, [id_], [by]) if keyed else suites.of_windows(name, ["window_start", by], ["events"])
     )
+    module = rendered(f"view_{kind}.py", words)
     texts = {
-        Path(f"spark/{package}/views/{name}.py"): rendered(f"view_{kind}.py", words),
+        Path(f"spark/{package}/views/{name}.py"): module,
         Path(f"expectations/gold/{name}.json"): suite,
         Path(f"tests/{package}/oracles/{name}.py"): rendered(f"oracle_{kind}.py", words),
         Path(f"tests/{package}/unit/views/test_{name}.py"): rendered(f"test_{kind}.py", words),
-        SOURCES: _with_source(settings, "gold", name, f"Rows of the view {name}."),
+        SOURCES: _with_source(settings, next(of_view(_defined(module, "VIEW"), {reads: contract}))),
     }
     return write(settings.project, texts)
 
@@ -179,12 +186,30 @@ def _literal(named: Mapping[str, str]) -> str:
     return f"{{\n{lines}    }}"
 
 
-def _with_source(settings: Settings, layer: str, name: str, description: str) -> str:
+def _descriptions(new: Stream) -> str:
+    """What is known of the columns, as it stands in a contract, and a place for the rest."""
+    known = {new.id: "The id of the event." if new.kind == "events" else "The id of the row."}
+    if new.time:
+        known[new.time] = "When it happened (UTC)." if new.kind == "events" else "The time of the row (UTC)."
+    lines = "".join(f'        "{name}": "{text}",\n' for name, text in known.items())
+    more = "        # And the others: what do they mean, in which unit, and when are they null?\n"
+    return f"{{\n{lines}{more if new.columns.keys() - known else ''}    }}"
+
+
+def _defined(module: str, constant: str) -> Any:
+    """What a module defines that was made from a template."""
+    names: dict[str, Any] = {}
+    exec(compile(module, "<made>", "exec"), names)  # noqa: S102 - the text is the platform's own
+    return names[constant]
+
+
+def _with_source(settings: Settings, table: Table) -> str:
     """The project's dbt sources with the new table."""
     try:
-        return with_table((settings.project / SOURCES).read_text(), layer, name, description)
+        return with_tables((settings.project / SOURCES).read_text(), [table])
     except (KeyError, YAMLError) as error:
+        name = table.name.partition(".")[2]
         raise NotMade(
-            f"{name} cannot be added to the source {layer!r} of {SOURCES} ({error}): "
-            f"the file needs `- name: {layer}` under `sources`."
+            f"{name} cannot be added to the source {table.layer!r} of {SOURCES} ({error}): "
+            f"the file needs `- name: {table.layer}` under `sources`."
         ) from error

@@ -1,24 +1,45 @@
-"""dbt's sources with one more table. The rest of the file keeps its comments, its order and its quotes. Pure."""
+"""dbt's sources, with what the dictionary says. The rest of the file keeps its comments, its order and its quotes. Pure."""
 
 import sys
+from collections.abc import Iterable
 from io import StringIO
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import CommentMark
 from ruamel.yaml.scalarstring import FoldedScalarString, LiteralScalarString
 from ruamel.yaml.tokens import CommentToken
 from ruamel.yaml.util import load_yaml_guess_indent
+
+from lockstep import dictionary
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import gold_of, silver_of
+from lockstep.dictionary import Table
 
 # Where ruamel.yaml keeps the comment that follows an entry of a mapping, and of a list.
 _AFTER_VALUE, _AFTER_ITEM = 2, 0
 
 
-def with_table(text: str, source: str, name: str, description: str) -> str:
-    """The sources file with a table more, in its alphabetical place among those of the source.
+def described(text: str) -> str:
+    """The sources file with all tables that models may read, as the contracts and views describe them.
 
     Raises:
-        KeyError: the file has no such source.
+        KeyError: the file lacks the source ``silver`` or ``gold``.
+    """
+    read = {*map(silver_of, CONTRACTS.values()), *map(gold_of, VIEWS.values())}
+    return with_tables(text, (table for table in dictionary.tables() if table.name in read))
+
+
+def with_tables(text: str, tables: Iterable[Table]) -> str:
+    """The sources file in which these tables and their columns have their descriptions.
+
+    A table that is missing is added in its alphabetical place among those of its layer. What else the file says stays: other
+    tables and columns, tests, and the description of what the dictionary does not describe.
+
+    Raises:
+        KeyError: the file has no source for a layer.
     """
     yaml = YAML()
     yaml.preserve_quotes = True
@@ -26,12 +47,8 @@ def with_table(text: str, source: str, name: str, description: str) -> str:
     yaml.explicit_start = text.startswith("---")
     document, indent, offset = load_yaml_guess_indent(text, yaml=yaml)
     yaml.indent(mapping=2, sequence=indent, offset=offset)
-    tables = _tables(document, source)
-    place = next((n for n, table in enumerate(tables) if table["name"] > name), len(tables))
-    table = CommentedMap(name=name, description=description)
-    if place:
-        _move_comment(tables, place - 1, table)
-    tables.insert(place, table)
+    for table in tables:
+        _put(_tables(document, table.layer), table)
     written = StringIO()
     yaml.dump(document, written)
     return written.getvalue()
@@ -46,24 +63,74 @@ def _tables(document: Any, source: str) -> Any:
     raise KeyError(source)
 
 
-def _move_comment(tables: Any, key: Any, table: CommentedMap) -> None:
-    """Blank lines and comments after an entry hang on its last value: hang those of ``tables[key]`` on the new table.
+def _put(tables: Any, table: Table) -> None:
+    name = table.name.partition(".")[2]
+    place = next((n for n, known in enumerate(tables) if known["name"] >= name), len(tables))
+    is_new = place == len(tables) or tables[place]["name"] != name
+    # A comment stays above what it was written for, be it the next table or the next source.
+    before = place - 1 if is_new else place
+    between = _take(tables, before) if before >= 0 else ""
+    if is_new:
+        tables.insert(place, CommentedMap(name=name))
+    _describe(tables[place], table.description)
+    for column in table.columns:
+        if column.description:
+            _describe(_column(tables[place], column.name), column.description)
+    if between:
+        _hang(tables, place, between)
 
-    So a comment stays above what it was written for, be it the next table or the next source.
-    """
-    node = tables
+
+def _column(table: Any, name: str) -> Any:
+    if not table.get("columns"):
+        table["columns"] = CommentedSeq()
+    known = next((column for column in table["columns"] if column["name"] == name), None)
+    if known is None:
+        known = CommentedMap(name=name)
+        table["columns"].append(known)
+    return known
+
+
+def _describe(entry: Any, text: str) -> None:
+    # The lines of a text may be broken elsewhere.
+    if text and entry.get("description", "").split() != text.split():
+        if "description" in entry:
+            entry["description"] = text
+        else:
+            entry.insert(1, "description", text)
+
+
+def _last(node: Any, key: Any) -> tuple[Any, Any]:
+    """The last value in ``node[key]``: where blank lines and comments hang that follow it."""
     while isinstance(node[key], CommentedMap | CommentedSeq) and node[key] and not node[key].fa.flow_style():
         node = node[key]
         key = next(reversed(node)) if isinstance(node, CommentedMap) else len(node) - 1
-    slots = node.ca.items.get(key)
-    slot = _AFTER_VALUE if isinstance(node, CommentedMap) else _AFTER_ITEM
-    comment = slots[slot] if slots else None
-    if comment is None:
-        return
-    # The rest of the value's own line stays with it; a block of text ends with its line.
-    own, _, between = comment.value.partition("\n")
+    return node, key
+
+
+def _slots(node: Any, key: Any) -> tuple[list[Any], int]:
+    slots = node.ca.items.setdefault(key, [None, None, None, None])
+    return slots, _AFTER_VALUE if isinstance(node, CommentedMap) else _AFTER_ITEM
+
+
+def _take(tables: Any, index: int) -> str:
+    """Take away the blank lines and comments after an entry. The rest of its last line stays with it."""
+    node, key = _last(tables, index)
+    slots, slot = _slots(node, key)
+    if slots[slot] is None:
+        return ""
+    own, _, between = slots[slot].value.partition("\n")
     if isinstance(node[key], FoldedScalarString | LiteralScalarString):
-        own, between = "", comment.value
+        # A block of text ends with its line.
+        own, between = "", slots[slot].value
     if between:
-        slots[slot] = CommentToken(f"{own}\n", comment.start_mark) if own else None
-        table.ca.items["description"] = [None, None, CommentToken(f"\n{between}", comment.start_mark), None]
+        slots[slot] = CommentToken(f"{own}\n", slots[slot].start_mark) if own else None
+    return str(between)
+
+
+def _hang(tables: Any, index: int, between: str) -> None:
+    """Put blank lines and comments after an entry."""
+    node, key = _last(tables, index)
+    slots, slot = _slots(node, key)
+    is_block = isinstance(node[key], FoldedScalarString | LiteralScalarString)
+    own = slots[slot].value if slots[slot] else "" if is_block else "\n"
+    slots[slot] = CommentToken(own + between, CommentMark(0))

@@ -9,13 +9,14 @@ import yaml
 from tests.shop.unit.contracts import test_contracts
 from tests.support.paths import CHECKOUT
 
-from lockstep import lake
+from lockstep import dictionary, lake
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
 from lockstep.definition.columns import CHANGE, PROVENANCE
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, bronze_of
 from lockstep.definition.view import Output
+from lockstep.new.sources import described
 from lockstep.quality.suites import gated, load
 from lockstep.settings import Settings
 
@@ -127,14 +128,26 @@ def test_there_is_no_suite_or_source_without_its_contract_or_view() -> None:
 
 
 def test_every_mart_has_documented_columns_tests_and_a_unit_test() -> None:
-    described = yaml.safe_load((DBT / "marts" / "marts.yml").read_text())
-    models = {model["name"]: model for model in described["models"]}
+    documented = yaml.safe_load((DBT / "marts" / "marts.yml").read_text())
+    models = {model["name"]: model for model in documented["models"]}
     assert models.keys() == {file.stem for file in (DBT / "marts").glob("*.sql")}
-    assert {test["model"] for test in described["unit_tests"]} == models.keys()
+    assert {test["model"] for test in documented["unit_tests"]} == models.keys()
     for model in models.values():
         assert model["description"]
         assert model["data_tests"]
         assert all(column["description"] for column in model["columns"])
+
+
+def test_every_table_and_column_is_described() -> None:
+    columns = [(f"{t.name}.{c.name}", c.description) for t in dictionary.tables() for c in t.columns]
+    texts = [*((table.name, table.description) for table in dictionary.tables()), *columns]
+    missing = [name for name, text in texts if not text]
+    assert missing == [], "say what they mean, in the `description` or `column_descriptions` of the contract or view"
+
+
+def test_dbts_sources_say_what_the_contracts_and_views_say() -> None:
+    text = (DBT / "sources.yml").read_text()
+    assert described(text) == text, "run `lockstep describe --write-dbt`"
 
 
 def test_dbt_reads_only_silver_and_gold() -> None:
