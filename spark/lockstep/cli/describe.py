@@ -13,6 +13,7 @@ from rich.table import Table as Grid
 
 from lockstep import dictionary, settings
 from lockstep.dictionary import Table
+from lockstep.dictionary.models import models
 from lockstep.errors import LockstepError
 from lockstep.ledger import archive
 from lockstep.live import progress
@@ -69,7 +70,7 @@ def describe(
 def all_tables() -> list[Table]:
     """The tables of the project, of its dbt models and of the platform, by layer."""
     ops = (dictionary.of_ops(table.name, table.columns) for table in OPS)
-    return [*dictionary.tables(), *dictionary.models(settings.load().project), *ops]
+    return [*dictionary.tables(), *models(settings.load().project), *ops]
 
 
 def _named(known: Mapping[str, Table], name: str) -> Table:

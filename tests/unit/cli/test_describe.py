@@ -1,9 +1,11 @@
 """`lockstep describe` answers from the project's files: nothing has to run."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from lockstep.cli.describe import UnknownTable
@@ -58,3 +60,16 @@ def test_a_table_that_does_not_exist_is_refused_with_names_that_are_near(name: s
     with pytest.raises(UnknownTable) as refused:
         CliRunner().invoke(app, ["describe", name], catch_exceptions=False)
     assert near in str(refused.value)
+
+
+def test_the_words_are_written_into_dbts_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = tmp_path / "dbt" / "models" / "sources.yml"
+    sources.parent.mkdir(parents=True)
+    sources.write_text("sources:\n  - name: silver\n    tables: []\n  - name: gold\n    tables: []\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.lockstep]\npackage = "shop"\n')
+    monkeypatch.setenv("LOCKSTEP_PROJECT", str(tmp_path))
+    assert run("--write-dbt") == ""
+    silver, gold = YAML(typ="safe").load(sources)["sources"]
+    (users,) = (table for table in silver["tables"] if table["name"] == "users")
+    assert {"name": "age", "description": "The age in years."} in users["columns"]
+    assert "product_stock" in {table["name"] for table in gold["tables"]}

@@ -11,6 +11,7 @@ from lockstep.cli.describe import OPS
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.dictionary import Column, Table
+from lockstep.dictionary.models import models
 
 
 def table(name: str) -> Table:
@@ -79,6 +80,6 @@ def test_the_models_of_dbt_are_described_by_their_own_files(tmp_path):
     columns = "{name: n, data_type: int, description: Pieces.}"
     (folder / "marts.yml").write_text(f"models: [{{name: sums, description: 'By\n  day.', columns: [{columns}]}}]")
     (folder / "empty.yml").write_text("")
-    bare, sums = dictionary.models(tmp_path)
+    bare, sums = models(tmp_path)
     assert bare == Table("marts.bare", "", ())
     assert sums == Table("marts.sums", "By day.", (Column("n", "INT", "Pieces."),))
