@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.columns import LATE
 from lockstep.definition.tables import Tables, late_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def define(spark: "SparkSession", view: "View") -> None:
     columns = {log: {f.name: f.dataType.simpleString() for f in spark.table(log).schema} for log in times}
     union = {name: kind for own in reversed(columns.values()) for name, kind in own.items()}
     branches = (_branch(view, log, time, columns[log], union) for log, time in times.items())
-    spark.sql(f"CREATE OR REPLACE VIEW {late_of(view)} {lake.FOLLOWS_TYPES} AS {' UNION ALL '.join(branches)}")
+    lake.create_view(spark, late_of(view), (*union, *LATE), " UNION ALL ".join(branches))
 
 
 def define_all(spark: "SparkSession", views: "Iterable[View]") -> None:

@@ -52,6 +52,12 @@ QUARANTINE: Columns = {
 }
 # The names of the payload's fields that the contract does not name, as a JSON array; null: there are none.
 UNKNOWN: Columns = {"_unknown": "STRING"}
+# What a late row has beside those of silver: arrival less event time, and whether it was counted all the same.
+LATE: Columns = {"_late_by": "INTERVAL DAY TO SECOND", "_counted": "BOOLEAN"}
+# What a row of the merged view has beside the view's: its layer, whether it is final, and when the layer last wrote (UTC).
+MERGED: Columns = {"_layer": "STRING", "_final": "BOOLEAN", "_as_of": "TIMESTAMP"}
+# How fresh the layers of each view are: see :class:`lockstep.serving.merged.Freshness`.
+FRESHNESS: Columns = {"view": "STRING", "final_until": "TIMESTAMP", "batch_at": "TIMESTAMP", "live_at": "TIMESTAMP"}
 # Each type of a group holds every value of those before it.
 _WIDER = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
 # Other names of these types: in DDL, and in the logs of Delta tables.

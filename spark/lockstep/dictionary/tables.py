@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
-from lockstep.definition.columns import BRONZE, POSITION, QUARANTINE, Columns, log_columns
+from lockstep.definition.columns import BRONZE, FRESHNESS, LATE, MERGED, POSITION, QUARANTINE, Columns, log_columns
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, late_of, live_of, serving_of
 from lockstep.dictionary import columns as platform
@@ -14,9 +14,6 @@ from lockstep.dictionary import ops
 Contracts = Mapping[str, Contract]
 _LAYERS = ("bronze", "silver", "quarantine", "gold", "live", "late", "serving")
 _OFFSET = ("_topic", "_partition", "_offset")
-_LATE: Columns = {"_late_by": "INTERVAL DAY TO SECOND", "_counted": "BOOLEAN"}
-_SERVING: Columns = {"_layer": "STRING", "_final": "BOOLEAN", "_as_of": "TIMESTAMP"}
-_FRESHNESS: Columns = {"view": "STRING", "final_until": "TIMESTAMP", "batch_at": "TIMESTAMP", "live_at": "TIMESTAMP"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,11 @@ def texts(table: str) -> Texts | None:
     """What is said about ``layer.name``; None: it is no table of the platform or of a stream or view of the project."""
     if table in ops.DESCRIPTIONS:
         return Texts(ops.DESCRIPTIONS[table], ops.COLUMNS[table])
-    return next((known.texts for known in tables() if known.name == table), None)
+    _, _, name = table.partition(".")
+    streams = {name, name.removesuffix("_changes")} & CONTRACTS.keys()
+    found = [known for stream in streams for known in of_stream(CONTRACTS[stream])]
+    found += [*of_view(VIEWS[name], CONTRACTS)] if name in VIEWS else []
+    return next((known.texts for known in [*found, _freshness()] if known.name == table), None)
 
 
 def of_ops(table: str, columns: Columns) -> Table:
@@ -87,8 +88,7 @@ def tables() -> list[Table]:
     """All tables of the project's streams and views, by layer in the order of the flow."""
     found = [table for contract in CONTRACTS.values() for table in of_stream(contract)]
     found += [table for view in VIEWS.values() for table in of_view(view, CONTRACTS)]
-    freshness = _table("serving.freshness", "How fresh the layers of each view are.", _FRESHNESS, platform.FRESHNESS)
-    return sorted([*found, freshness], key=lambda table: _LAYERS.index(table.layer))
+    return sorted([*found, _freshness()], key=lambda table: _LAYERS.index(table.layer))
 
 
 def of_stream(contract: Contract) -> Iterator[Table]:
@@ -127,10 +127,14 @@ def of_view(view: View, contracts: Contracts) -> Iterator[Table]:
     yield _table(live_of(view), live, view.live_columns, said, key, time, tokens)
     if events := [contract for contract in read if contract.kind == "events"]:
         late = f"Rows that arrived too late for {gold_of(view)}, from all its event streams."
-        columns = {**{n: kind for c in reversed(events) for n, kind in log_columns(c).items()}, **_LATE}
+        columns = {**{n: kind for c in reversed(events) for n, kind in log_columns(c).items()}, **LATE}
         yield _table(late_of(view), late, columns, {**platform.ADDED, **of_streams}, _OFFSET, "_arrival", tokens)
     merged = _joined(gold, "Batch's rows where they are final, and live's rows after that.")
-    yield _table(serving_of(view), merged, {**view.output_columns, **_SERVING}, said, key, time, tokens)
+    yield _table(serving_of(view), merged, {**view.output_columns, **MERGED}, said, key, time, tokens)
+
+
+def _freshness() -> Table:
+    return _table("serving.freshness", "How fresh the layers of each view are.", FRESHNESS, platform.FRESHNESS)
 
 
 def _table(

@@ -2,7 +2,7 @@
 
 from lockstep.lake.log import Commit, commits, exists, newest_version, parse_commit
 from lockstep.lake.paths import LAYERS, checkpoint, path
-from lockstep.lake.spark_catalog import FOLLOWS_TYPES, create, differences, drop, register, registered, tables
+from lockstep.lake.spark_catalog import create, create_view, differences, drop, register, registered, tables
 from lockstep.lake.trim_log import trim
 from lockstep.lake.writes import (
     WIDEN,
@@ -10,6 +10,7 @@ from lockstep.lake.writes import (
     append,
     append_record,
     has_columns,
+    has_texts,
     is_small,
     last_transaction,
     merge,
@@ -21,7 +22,6 @@ from lockstep.lake.writes import (
 )
 
 __all__ = [
-    "FOLLOWS_TYPES",
     "LAYERS",
     "WIDEN",
     "Commit",
@@ -31,10 +31,12 @@ __all__ = [
     "checkpoint",
     "commits",
     "create",
+    "create_view",
     "differences",
     "drop",
     "exists",
     "has_columns",
+    "has_texts",
     "is_small",
     "last_transaction",
     "merge",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 
+from lockstep.dictionary import Texts
 from lockstep.lake.paths import path
 
 if TYPE_CHECKING:
@@ -46,6 +47,14 @@ class SmallCommits:
     def types(self) -> dict[str, str]:
         """The types of the columns, as Delta names them; that of a nested column is its class."""
         return {field.name: getattr(field.type, "type", "") for field in self._table.schema().fields}
+
+    @property
+    def texts(self) -> Texts:
+        """The comments of the table and of its columns."""
+        comments = {
+            f.name: str(f.metadata["comment"]) for f in self._table.schema().fields if f.metadata.get("comment")
+        }
+        return Texts(self._table.metadata().description or "", comments)
 
     @property
     def partitioned_by(self) -> list[str]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
+from lockstep import dictionary
 from lockstep.definition.columns import Columns, ddl, widens
+from lockstep.dictionary import Texts
 from lockstep.errors import ColumnsRefused
 from lockstep.lake.log import exists
 from lockstep.lake.paths import LAYERS, path
@@ -16,11 +18,12 @@ from lockstep.lake.writes import read, widen
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lockstep.lake.small_commits import SmallCommits
     from lockstep.settings import Settings
 
 log = logging.getLogger(__name__)
 # Of a SQL view: without it, a view casts its columns back to the types that they had when it was created.
-FOLLOWS_TYPES = "WITH SCHEMA TYPE EVOLUTION"
+_FOLLOWS_TYPES = "WITH SCHEMA TYPE EVOLUTION"
 # An empty database: it exists once all tables were registered since the server started.
 _REGISTERED = "registered"
 
@@ -36,23 +39,47 @@ def create(
     """Create the table if it is missing; else have it follow its columns, whose number and whose types may only grow.
 
     It gets the properties and the columns that it lacks: rows that are there have null in them. A column whose type has become
-    wider is rewritten: rows keep their values. The caller holds the table's lease.
+    wider is rewritten: rows keep their values. Its comments say what the dictionary says. The caller holds the table's lease.
 
     Raises:
         ColumnsRefused: the table has columns that are not among these, or of types that cannot become these.
     """
-    from lockstep.lake.small_commits import SmallCommits
-
+    said = dictionary.texts(table)
+    if exists(settings, table):
+        _follow(spark, settings, table, columns, properties or {})
+        if said:
+            _comment(spark, settings, table, said)
+        return
+    said = said or Texts()
+    declared = ", ".join(f"{name} {kind} {_comment_of(said.columns.get(name, ''))}" for name, kind in columns.items())
     layout = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
-    # A table that is there may be a copy, or of an older release, and Spark refuses to create it with other properties.
-    follow = exists(settings, table) and properties
-    pairs = ", ".join(f"'{key}' = '{value}'" for key, value in ({} if follow else properties or {}).items())
+    pairs = ", ".join(f"'{key}' = '{value}'" for key, value in (properties or {}).items())
     spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {table} ({ddl(columns)}) USING delta {layout} LOCATION '{path(settings, table)}'"
-        + (f" TBLPROPERTIES ({pairs})" if pairs else "")
+        f"CREATE TABLE IF NOT EXISTS {table} ({declared}) USING delta {layout} {_comment_of(said.description)} "
+        f"LOCATION '{path(settings, table)}'" + (f" TBLPROPERTIES ({pairs})" if pairs else "")
     )
-    if follow:
-        SmallCommits(settings, table).set_properties(properties or {})
+
+
+def create_view(spark: "SparkSession", name: str, columns: Iterable[str], query: str) -> None:
+    """Create a SQL view, or replace it in one step. Its comments say what the dictionary says.
+
+    Args:
+        name: ``layer.name``.
+        columns: of the query, in its order.
+    """
+    said = dictionary.texts(name) or Texts()
+    listed = ", ".join(f"{column} {_comment_of(said.columns.get(column, ''))}" for column in columns)
+    comment = _comment_of(said.description)
+    spark.sql(f"CREATE OR REPLACE VIEW {name} ({listed}) {comment} {_FOLLOWS_TYPES} AS {query}")
+
+
+def _follow(
+    spark: "SparkSession", settings: "Settings", table: str, columns: Columns, properties: Mapping[str, str]
+) -> None:
+    # The server may not know it yet. Without columns and properties: those that it has may be of an older release.
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION '{path(settings, table)}'")
+    if properties:
+        _opened(settings, table).set_properties(properties)
     there, wanted = _types(read(spark, settings, table)), _types(spark.createDataFrame([], ddl(columns)))
     if problems := _differences(there, wanted):
         raise ColumnsRefused(table, problems)
@@ -62,6 +89,36 @@ def create(
     if wider := {name: kind for name, kind in wanted.items() if there.get(name, kind) != kind}:
         log.info("%s is rewritten, because types are wider now: %s", table, ddl(wider))
         widen(spark, settings, table, wider)
+
+
+def _comment(spark: "SparkSession", settings: "Settings", table: str, said: Texts) -> None:
+    """Change the comments that say something else: one commit for the columns, and one for the table."""
+    opened = _opened(settings, table)
+    there = opened.texts
+    wanted = {name: said.columns.get(name, "") for name in opened.types}
+    changed = {name: text for name, text in wanted.items() if text != there.columns.get(name, "")}
+    if changed:
+        changes = ", ".join(f"`{name}` COMMENT {_quoted(text)}" for name, text in changed.items())
+        spark.sql(f"ALTER TABLE {table} ALTER COLUMN {changes}")
+    if there.description != said.description:
+        spark.sql(f"COMMENT ON TABLE {table} IS {_quoted(said.description)}")
+
+
+def _comment_of(text: str) -> str:
+    return f"COMMENT {_quoted(text)}" if text else ""
+
+
+def _quoted(text: str) -> str:
+    """The text as a literal of Spark SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _opened(settings: "Settings", table: str) -> "SmallCommits":
+    # Imported here: it loads delta-rs, and most commands of the CLI create nothing.
+    from lockstep.lake.small_commits import SmallCommits
+
+    return SmallCommits(settings, table)
 
 
 def differences(spark: "SparkSession", settings: "Settings", table: str, columns: Columns) -> list[str]:

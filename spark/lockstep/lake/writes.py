@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lockstep import dictionary
 from lockstep.definition.columns import Columns, widens
 from lockstep.lake.paths import path
 
@@ -75,6 +76,14 @@ def has_columns(settings: "Settings", table: str, columns: Columns) -> bool:
 
     there = SmallCommits(settings, table).types
     return all(name in there and not widens(there[name], kind) for name, kind in columns.items())
+
+
+def has_texts(settings: "Settings", table: str) -> bool:
+    """Whether the comments of the table say what the dictionary says about it. Needs no Spark."""
+    from lockstep.lake.small_commits import SmallCommits
+
+    said = dictionary.texts(table)
+    return said is None or SmallCommits(settings, table).texts == said
 
 
 def last_transaction(settings: "Settings", table: str, app: str) -> int:

@@ -33,7 +33,10 @@ _KEPT = ("newest", "commits", "truncated")
 # An entry counts so many unknown fields, the most frequent ones: its record stays small where every event has another name.
 MOST_UNKNOWN = 50
 # Operations of Delta that change no row.
-HOUSEKEEPING = {"CREATE TABLE", "ADD COLUMNS", "OPTIMIZE", "SET TBLPROPERTIES", "VACUUM START", "VACUUM END"}
+HOUSEKEEPING = {
+    *("CREATE TABLE", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "SET TBLPROPERTIES"),
+    *("OPTIMIZE", "VACUUM START", "VACUUM END"),
+}
 
 
 class SignedFor(StrEnum):

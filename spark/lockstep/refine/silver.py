@@ -40,15 +40,20 @@ QUARANTINE_PROPERTIES = ledger.RETENTION | {
 
 
 def behind(settings: "Settings", contract: "Contract") -> bool:
-    """Whether silver lacks rows that bronze has, or columns (or wider types) that the contract has. Only the logs are read."""
+    """Whether silver lacks rows that bronze has, or columns (or wider types, or texts) that the contract has.
+
+    Only the logs are read.
+    """
     tables = Tables.of(contract)
     source, newest_entry = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
     if source is None:
         return False
     if newest_entry is None or ends(newest_entry.ranges) != ends(source.ranges):
         return True
-    has_new_code = newest_entry.code_version != code_version()
-    return has_new_code and not lake.has_columns(settings, tables.log, log_columns(contract))
+    if newest_entry.code_version == code_version():
+        return False
+    has_columns = lake.has_columns(settings, tables.log, log_columns(contract))
+    return not (has_columns and all(lake.has_texts(settings, t) for t in (tables.log, tables.current) if t))
 
 
 def next_ranges(settings: "Settings", contract: "Contract") -> list[Range]:
@@ -104,7 +109,7 @@ def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:
 
 
 def follow_columns(spark: "SparkSession", settings: "Settings", contract: "Contract", tables: Tables) -> None:
-    """Have silver's tables with all columns of the contract. The caller holds the lease of the log.
+    """Have silver's tables with all columns of the contract, and with its texts. The caller holds the lease of the log.
 
     The log comes last: by its columns it is known that all was done.
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
-from lockstep.definition import View
+from lockstep.definition import View, columns
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.definition.view import BEGINNING, END
@@ -71,19 +71,19 @@ def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) 
     # One run at a time: a slow run would replace the views with what it read before a faster one.
     with lease(settings, "serving", "publish"):
         versions = visible(settings)
-        queries: dict[str, str] = {}
         rows: list[str] = []
+        merged: list[tuple[View, str]] = []
         for view in existing:
             entry, final_until = _batch(settings, view, versions)
             live = live_of(view) if lake.exists(settings, live_of(view)) else None
             if query := _query(settings, view, versions, entry, final_until, live):
-                queries[serving_of(view)] = query
+                merged.append((view, query))
                 batch_at = _moment(entry.committed_at) if entry else None
                 rows.append(sql.freshness_row(view.name, final_until, batch_at, live))
-        for name, query in queries.items():
-            spark.sql(f"CREATE OR REPLACE VIEW {name} {lake.FOLLOWS_TYPES} AS {query}")
+        for view, query in merged:
+            lake.create_view(spark, serving_of(view), (*view.output_columns, *columns.MERGED), query)
         if rows:
-            spark.sql(f"CREATE OR REPLACE VIEW {FRESHNESS} AS {' UNION ALL '.join(rows)}")
+            lake.create_view(spark, FRESHNESS, columns.FRESHNESS, " UNION ALL ".join(rows))
 
 
 def follow(spark: "SparkSession", settings: "Settings", tables: Iterable[str]) -> None:

@@ -11,9 +11,10 @@ from tests.support.records import change_record
 from tests.support.shop import START, Shop
 
 from lockstep import lake, ledger
-from lockstep.batch import rollup
+from lockstep.batch import late, rollup
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
+from lockstep.definition.version import definition_version
 from lockstep.errors import ColumnsRefused
 from lockstep.ingest import bronze
 from lockstep.lake import writes
@@ -205,6 +206,49 @@ def test_a_view_with_a_wider_type_is_served_with_it(spark, settings, stream, vie
     assert sizes(rows, "serving", view) == [1]
     rollup.rebuild(spark, settings, wide, START, START.replace(minute=1), "again")
     assert sizes(rows, "serving", view) == [2**40], "its view in SQL was created with the narrow type"
+
+
+def test_new_texts_reach_all_tables_and_write_no_row(spark, settings, stream, view, shop, deploy):
+    shop.view("old", 0)
+    shop.raw(b"{broken", 1)
+    shop.heartbeat(120)
+    shop.flush()
+    deploy("1")
+    in_silver = refine(spark, settings, stream)
+    in_gold = rollup.roll_up(spark, settings, view, "run")
+    merged.publish(spark, settings, [view])
+    late.define(spark, view)
+    silver_table, gold_table = f"silver.{stream.name}", f"gold.{view.name}"
+    assert comments(spark, gold_table)["views"] == view.column_descriptions["views"], "a new table has its texts"
+    paths = {**stream.column_descriptions, "page": 'A path: it\'s \\ "/", and ünique;'}
+    said = replace(stream, description="Pages, 'seen'.", column_descriptions=paths)
+    counted = replace(view, description="Sums.", column_descriptions={})
+    deploy("2", said, counted)
+    assert silver.behind(settings, said)
+    assert refine(spark, settings, said) is None
+    assert not silver.behind(settings, said)
+    assert rollup.roll_up(spark, settings, counted, "run") is None
+    for table, before, text in (silver_table, in_silver, "Pages, 'seen'."), (gold_table, in_gold, "Sums."):
+        assert spark.sql(f"DESCRIBE DETAIL {table}").first()["description"] == text
+        assert comments(spark, table)["page"] == paths["page"]
+        since = [c.operation for c in lake.commits(settings, table) if c.version > before.version]
+        assert len(since) == 2 and {*since} <= ledger.HOUSEKEEPING
+        assert ledger.untouched(settings, before), "no row is another"
+    assert comments(spark, gold_table)["views"] is None, "what is said no more is taken away"
+    assert in_gold.definition == definition_version(counted)
+    merged.publish(spark, settings, [counted])
+    late.define(spark, counted)
+    assert comments(spark, f"serving.{view.name}")["page"] == paths["page"]
+    assert comments(spark, f"late.{view.name}")["_late_by"] == "How long after its event time the row arrived."
+    shop.view("new", 190)
+    shop.heartbeat(400)
+    shop.flush()
+    assert refine(spark, settings, said).counts["silver"] == 1
+    assert rollup.roll_up(spark, settings, counted, "run").counts["counted"] == 1
+
+
+def comments(spark, table):
+    return {column.name: column.description or None for column in spark.catalog.listColumns(table)}
 
 
 def sizes(rows, layer, view):
