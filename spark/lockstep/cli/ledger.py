@@ -176,7 +176,7 @@ def repair_torn(
 
 @app.command("accept-damage")
 def damage(
-    table: Annotated[str, typer.Argument(help="The table, such as silver.page_views.")],
+    table: Annotated[str, typer.Argument(help="The table, as layer.name.")],
     by: By,
     reason: Reason,
 ) -> None:
