@@ -59,7 +59,7 @@ def check(settings: Settings) -> str:
         answer.raise_for_status()
     except httpx.HTTPError as error:
         raise Unhealthy(f"the history server at {url}: {error}") from error
-    return f"{len(answer.json())} Spark servers at {url}"
+    return f"event logs of {len(answer.json())} servers at {url}"
 
 
 SERVICE = Service(
