@@ -4,8 +4,10 @@ When supervisord is killed, the kernel sends the services their stop signal. Not
 for its workers, which have got no signal.
 """
 
+import os
 import subprocess
 import sys
+from contextlib import suppress
 
 from lockstep import processes
 
@@ -16,9 +18,14 @@ _GRACE_SECONDS = 10
 def main(arguments: list[str]) -> int:
     """Run supervisord in the foreground until it ends. Returns its exit code."""
     processes.adopt_orphans()
-    code = subprocess.run([sys.executable, "-P", "-m", "supervisor.supervisord", *arguments], check=False).returncode
+    command = [sys.executable, "-P", "-m", "supervisor.supervisord", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as supervisord:
+        # What it cannot log it writes there, and it ends if that fails too: a full disk would end the whole stack.
+        for line in supervisord.stderr or ():
+            with suppress(OSError):
+                os.write(sys.stderr.fileno(), line)
     processes.end_descendants(_GRACE_SECONDS)
-    return code
+    return supervisord.returncode
 
 
 if __name__ == "__main__":
