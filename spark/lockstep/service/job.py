@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, UnknownException
 
 from lockstep.checkpoints import inspection, journal
 from lockstep.checkpoints.compatible import changed
@@ -173,8 +173,9 @@ class JobHandle:
             self.running = adopt_or_start(self.spark, config, self.members, every)
         except ViewCannotJoin as error:
             self._separate(config, error.view, str(error))
-        except (LockstepError, AnalysisException) as error:
-            # A problem of this query is no reason to stop the others.
+        except (LockstepError, AnalysisException, UnknownException) as error:
+            # A problem of this query is no reason to stop the others. An unknown one is what the server says of itself: on a
+            # machine with much to do, it waits for ten seconds for a sink's process.
             self._failed(config, error, now)
 
     def update_journal(self, config: "Settings") -> None:

@@ -2,11 +2,16 @@
 
 import json
 from types import SimpleNamespace
+from typing import Any
 
+import pytest
+from pyspark.errors.exceptions.connect import UnknownException
 from tests.unit.live.test_progress import LAST_PROGRESS
 
 from lockstep.live.generations import Generation
+from lockstep.service import job
 from lockstep.service.job import JobHandle
+from lockstep.settings import Settings
 
 
 def report(batch: int, dropped: int) -> SimpleNamespace:
@@ -26,3 +31,20 @@ def test_rows_that_an_earlier_batch_has_dropped_stay_in_the_progress() -> None:
     assert [(p.batch, p.dropped_rows) for p in handle.progress()] == [(4, 7)]
     handle.running = None
     assert [(p.batch, p.dropped_rows) for p in handle.progress()] == [(None, 7)]
+
+
+def test_a_query_that_the_server_cannot_start_now_is_tried_again_and_stops_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def busy(*_: Any) -> None:
+        raise UnknownException("(org.apache.spark.SparkException) Python worker failed to connect back.\nmore")
+
+    monkeypatch.setattr(job, "adopt_or_start", busy)
+    monkeypatch.setattr(job, "offsets_of_existing_topics", lambda *_: {})
+    monkeypatch.setattr(job, "changed_logs", lambda *_: {})
+    monkeypatch.setattr(job, "lost_records", lambda *_: None)
+    view = SimpleNamespace(name="a", streams=())
+    handle = JobHandle([(Generation("a"), view)], spark=None)  # type: ignore[list-item,arg-type]
+    handle.supervise(Settings(), now=0, every=1)
+    assert (handle.running, handle.failures) == (None, 1)
+    assert handle.error == "(org.apache.spark.SparkException) Python worker failed to connect back."
