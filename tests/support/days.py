@@ -5,9 +5,6 @@ old as it would be.
 """
 
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,22 +15,14 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from lockstep import lake, ledger
-from lockstep.cli.ledger import _newest
-from lockstep.cli.ledger import problems as verify
 from lockstep.contracts import Contract
 from lockstep.control.database import control
 from lockstep.definition import View
 from lockstep.definition.tables import Tables, gold_of
-from lockstep.lake.log import _Log
 from lockstep.ledger import RETENTION, archive, integrity
-from lockstep.ledger.event_time import newest_at
 from lockstep.ledger.heads import advance
-from lockstep.ledger.log_files import LogFiles
 from lockstep.ledger.ranges import Range
 from lockstep.maintain import maintain
-from lockstep.quality import slices
-from lockstep.replay.parse import parse
-from lockstep.replay.resolve import resolve
 from lockstep.settings import Settings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -93,22 +82,6 @@ ARCHIVE = pa.schema(
 
 
 @dataclass
-class Cost:
-    """What one step has cost.
-
-    Args:
-        files: files of logs that were read.
-        looked: commits that were looked for: the newest one is found from the log's last checkpoint on, in steps that double.
-        listed: commits of logs that were listed.
-    """
-
-    seconds: float = 0.0
-    files: int = 0
-    looked: int = 0
-    listed: int = 0
-
-
-@dataclass
 class Days:
     """A stream and a view whose days pass quickly.
 
@@ -116,6 +89,9 @@ class Days:
         settings: with a lake of their own; no file is kept for readers.
         commits: of each table and day.
         checkpoint_every: commits of a log; 100 are delta-rs's own.
+        start: when the first day begins (UTC).
+        day: how many days have passed.
+        spark: a session, if the tables are Spark's.
         removed: the bytes that VACUUM has removed on each day.
     """
 
@@ -124,7 +100,9 @@ class Days:
     view: View
     commits: int
     checkpoint_every: int = 100
+    start: datetime = START
     day: int = 0
+    spark: Any = None
     removed: list[int] = field(default_factory=list)
     _dice: Random = field(default_factory=lambda: Random(1))
 
@@ -142,25 +120,35 @@ class Days:
     def tables(self) -> list[str]:
         return [self.bronze, self.silver, self.gold, archive.TABLE.name]
 
+    @property
+    def now(self) -> datetime:
+        """The end of the last day."""
+        return self.start + timedelta(days=self.day)
+
+    @property
+    def root(self) -> Path:
+        """The lake."""
+        return Path(self.settings.lake.removeprefix("file://"))
+
     def pass_one(self) -> None:
         """Write a day's commits, look after the tables, and let the day pass."""
         for n in range(self.commits):
-            self.write(START + timedelta(days=self.day, seconds=86_400 * n // self.commits))
+            self.write(self.now + timedelta(seconds=86_400 * n // self.commits))
         self.look_after()
         self.let_pass()
 
     def let_pass(self) -> None:
         """Let a day pass."""
         self.day += 1
-        for path in Path(self.settings.lake).rglob("*"):
+        for path in self.root.rglob("*"):
             at = path.stat().st_mtime - 86_400
             os.utime(path, (at, at))
 
     def look_after(self) -> None:
         """Run the housekeeping."""
-        before = _data_bytes(self.settings)
-        maintain(None, self.settings, self.tables, f"day-{self.day}")  # type: ignore[arg-type]
-        self.removed.append(max(before - _data_bytes(self.settings), 0))
+        before = self._data_bytes()
+        maintain(self.spark, self.settings, self.tables, f"day-{self.day}")
+        self.removed.append(max(before - self._data_bytes(), 0))
 
     def write(self, at: datetime) -> None:
         """One commit of each layer, with the rows that arrived at an instant."""
@@ -180,22 +168,22 @@ class Days:
         done, source = (ledger.latest(self.settings, table) for table in (self.gold, self.silver))
         taken = ledger.pending(self.settings, source, done, 1 << 62)
         gold = _rows([(at.replace(minute=0), "/", ROWS), (at.replace(minute=0), "/cart", 1)], GOLD)
-        self._commit(self.gold, "rollup", gold, done, taken, counts={"counted": ROWS}, span=at.replace(minute=0))
+        self._commit(self.gold, "rollup", gold, done, taken, counts={"counted": ROWS}, hour=at.replace(minute=0))
 
     def _commit(
         self,
         table: str,
         writer: str,
         rows: pa.Table,
-        newest: ledger.Entry | None,
+        previous: ledger.Entry | None,
         ranges: list[Range],
-        span: datetime | None = None,
+        hour: datetime | None = None,
         **more: Any,
     ) -> None:
-        record = ledger.record(writer, newest, f"day-{self.day}", ranges, **more)
+        record = ledger.record(writer, previous, f"day-{self.day}", ranges, **more)
         txn = ledger.txn(table, record)
-        if span:
-            lake.replace(rows, self.settings, table, self.view.interval(span, span + timedelta(hours=1)), txn, record)
+        if hour:
+            lake.replace(rows, self.settings, table, self.view.interval(hour, hour + timedelta(hours=1)), txn, record)
         else:
             lake.append(rows, self.settings, table, txn, record)
         written = ledger.committed(self.settings, table, record)
@@ -207,96 +195,20 @@ class Days:
         """The bytes of the files that the newest versions have."""
         from lockstep.lake.small_commits import SmallCommits
 
-        sizes = (SmallCommits(self.settings, t).file_sizes() for t in (self.bronze, self.silver, self.gold))
+        sizes = (SmallCommits(self.settings, table).file_sizes() for table in self.tables)
         return sum(sum(map(sum, of_table.values())) for of_table in sizes)
 
     def bytes_on_disk(self, kept_days: int) -> int:
         """The bytes of the lake, with the files that would be kept for readers for so many days."""
-        lake_bytes = sum(path.stat().st_size for path in Path(self.settings.lake).rglob("*") if path.is_file())
+        lake_bytes = sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
         return lake_bytes + sum(self.removed[-kept_days:])
 
     def inodes(self) -> int:
-        return sum(1 for _ in Path(self.settings.lake).rglob("*"))
+        return sum(1 for _ in self.root.rglob("*"))
 
-
-def costs(days: Days) -> dict[str, Cost]:
-    """What each step of the platform costs on this day; the day's commits of ``write`` included."""
-    settings, at = days.settings, START + timedelta(days=days.day)
-    # A day with rows for the plan, which is always as old.
-    asked = {
-        "reason": "a day in a hurry",
-        "from": at - timedelta(days=1, hours=12),
-        "to": at - timedelta(days=1, hours=6),
-        "topics": [days.contract.name],
-        "layers": ["silver", "gold"],
-    }
-    long_ago = asked | {"from": START, "to": START + timedelta(hours=6)}
-    steps: dict[str, Callable[[], object]] = {
-        "newest entry of three tables": lambda: [ledger.latest(settings, table) for table in days.tables[:3]],
-        "a minute's commits": lambda: days.write(at),
-        "ranges of a new view": lambda: ledger.pending(settings, ledger.latest(settings, days.silver), None, 1 << 62),
-        "times at a position": lambda: newest_at(ledger.entries(settings, days.silver), {0: 1, 1: 1, 7: 0}),
-        "slice of a gate": lambda: slices.pending(
-            settings, days.silver, ledger.latest(settings, days.silver).version - 1
-        ),
-        "ledger show": lambda: _newest(settings, days.bronze, 10),
-        "plan of a recent replay": lambda: resolve(settings, parse(asked)),
-        "plan of a replay of the first day": lambda: resolve(settings, parse(long_ago)),
-        "ledger verify": lambda: verify(settings, days.contract),
-        "Delta logs verified": lambda: [integrity.problems(settings, table) for table in days.tables],
-        "housekeeping": days.look_after,
-    }
-    found = {}
-    for name, step in steps.items():
-        found[name] = Cost()
-        with measured(found[name]):
-            step()
-    return found
-
-
-@contextmanager
-def measured(cost: Cost) -> Iterator[None]:
-    """Add what the block costs."""
-    originals = {name: getattr(_Log, name) for name in ("read", "_has", "versions")}
-    files = LogFiles
-
-    def counting(name: str) -> Any:
-        def call(log: Any, *arguments: Any) -> Any:
-            found = originals[name](log, *arguments)
-            if name == "versions":
-                cost.listed += len(found)
-            elif name == "_has":
-                cost.looked += 1
-            else:
-                cost.files += 1
-            return found
-
-        return call
-
-    read = files.read
-
-    def reading(self: Any, name: str) -> bytes:
-        cost.files += 1
-        return read(self, name)
-
-    for name in originals:
-        setattr(_Log, name, counting(name))
-    files.read = reading  # type: ignore[method-assign]
-    start = time.monotonic()
-    try:
-        yield
-    finally:
-        cost.seconds += time.monotonic() - start
-        files.read = read  # type: ignore[method-assign]
-        for name, original in originals.items():
-            setattr(_Log, name, original)
+    def _data_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.root.rglob("*.parquet") if path.parent.name != "_delta_log")
 
 
 def _rows(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
-
-
-def _data_bytes(settings: Settings) -> int:
-    return sum(
-        path.stat().st_size for path in Path(settings.lake).rglob("*.parquet") if path.parent.name != "_delta_log"
-    )

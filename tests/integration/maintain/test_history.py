@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.support.days import PARTITIONS, START, Days, costs
+from tests.support.costs import costs
+from tests.support.days import PARTITIONS, START, Days
 
 from lockstep import lake, ledger
 from lockstep.cli.ledger import problems
