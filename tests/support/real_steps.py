@@ -1,0 +1,121 @@
+"""What the real steps cost on a day: with Spark and Kafka, each for the records of half a minute.
+
+Whoever else uses the machine makes a step slower, but hardly changes how much of the processors it takes.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import psutil
+from tests.support.costs import Cost, measured
+from tests.support.real_days import RealDays
+
+from lockstep import service
+from lockstep.batch.rollup import roll_up
+from lockstep.catalog import connect
+from lockstep.definition.tables import gold_of
+from lockstep.ingest.bronze import ingest
+from lockstep.quality.gate import run_gates
+from lockstep.reconcile.run import reconcile
+from lockstep.refine.silver import refine
+from lockstep.replay import run
+from lockstep.replay.parse import parse
+from lockstep.replay.record import find
+from lockstep.settings import Settings
+from lockstep.stack.services import run_dir
+from lockstep.status.gather import gather
+
+# The first time, a step works off what was laid down without it, and fills caches.
+TIMES = 2
+RUN = "a day in a hurry"
+
+
+def real_costs(days: RealDays) -> dict[str, Cost]:
+    """The least that each step has cost, after a first time that does not count."""
+    # After the last commit of the day, and before those of the next one.
+    moments = [days.now - timedelta(minutes=30 - 3 * n) for n in range(TIMES + 2)]
+    rounds = [_costs(days, at) for at in moments[:-1]][1:]
+    # A replay of silver leaves machines that are computed from history once.
+    days.send(moments[-1])
+    days.take()
+    return {name: min((costs[name] for costs in rounds), key=lambda cost: cost.cpu) for name in rounds[0]}
+
+
+def _costs(days: RealDays, at: datetime) -> dict[str, Cost]:
+    spark, settings = days.spark, days.settings
+    views = (days.view, days.keyed)
+    tables = [days.silver, *map(gold_of, views)]
+    days.send(at)
+    days.take()
+    days.send(at + timedelta(minutes=1))
+    recent = days.now - timedelta(days=1, hours=12)
+    steps: dict[str, Callable[[], object]] = {
+        "ingest": lambda: ingest(spark, settings, days.contract, RUN),
+        "refine": lambda: refine(spark, settings, days.contract, RUN),
+        "roll_up of windows": lambda: roll_up(spark, settings, days.view, RUN),
+        "roll_up of machines": lambda: roll_up(spark, settings, days.keyed, RUN),
+        "gates": lambda: run_gates(spark, settings, tables, RUN),
+        "live, from its checkpoint": lambda: [_live(settings, view) for view in views],
+        "reconcile": lambda: [_reconcile(days, view) for view in views],
+        "status": lambda: gather(settings, {}),
+        "replay of a recent interval": lambda: _replay(days, recent, f"recent {at}"),
+        "replay of the first day": lambda: _replay(days, days.start, f"first {at}"),
+    }
+    found = {}
+    for name, step in steps.items():
+        found[name] = Cost()
+        before = _cpu(settings)
+        with measured(found[name]):
+            step()
+        found[name].cpu = _cpu(settings) - before
+    return found
+
+
+def _cpu(settings: Settings) -> float:
+    """The processors' seconds that this process, the stack and what has ended of them have taken."""
+    supervisor = psutil.Process(int((run_dir(settings) / "supervisord.pid").read_text()))
+    taken = 0.0
+    for process in (psutil.Process(), supervisor, *supervisor.children(recursive=True)):
+        try:
+            taken += sum(process.cpu_times()[:4])
+        except psutil.NoSuchProcess:  # its parent has its time now
+            continue
+    return taken
+
+
+def _live(settings: Any, view: Any) -> None:
+    """Start the view's query, which reads what is new, and stop it."""
+    with connect(settings, "live") as own:
+        running = service.start(own, settings, view)
+        running.processAllAvailable()
+        running.stop()
+
+
+def _reconcile(days: RealDays, view: Any) -> None:
+    report = reconcile(days.spark, days.settings, view, RUN)
+    assert (report.verdict, report.unexplained) == ("equal", 0), report
+
+
+def _replay(days: RealDays, start: Any, reason: str) -> None:
+    """Replay six hours of silver and gold, in which nothing changes."""
+    spark, settings = days.spark, days.settings
+    request = parse(
+        {
+            "reason": reason,
+            "from": start,
+            "to": start + timedelta(hours=6),
+            "topics": [days.contract.name],
+            "layers": ["silver", "gold"],
+            "approve": "by_rule",
+            "max_changed_percent": 0,
+        }
+    )
+    name = run.identify(request)
+    run.open_replay(spark, settings, request, "test", RUN, name)
+    run.compute(spark, settings, name, RUN)
+    run.compare(spark, settings, name, RUN)
+    run.approve_by_rule(spark, settings, name, RUN)
+    run.promote(spark, settings, name, RUN)
+    replay = find(settings, name)
+    assert replay.compared and not replay.compared.changed, replay
