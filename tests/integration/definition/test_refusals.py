@@ -42,7 +42,7 @@ BAD = {
         "its key is not unique: two rows have {'country': ",
     ),
     "a machine's rows have more columns": (
-        replace(KEYED, columns={"country": "STRING"}, key=("at", "country")),
+        replace(KEYED, columns={"country": "STRING"}, key=("at", "country"), column_descriptions={}),
         "its rows have the columns orders, which it does not declare",
     ),
     "a machine fails": (
