@@ -114,7 +114,8 @@ def test_airflow_has_no_import_errors_and_no_failed_run(demo):
 def test_every_bronze_table_is_an_asset_of_airflow_whose_events_have_its_rows(demo):
     with connected_to(demo.settings, "airflow") as database, database.cursor() as cursor:
         cursor.execute(
-            "SELECT name, extra FROM asset_event JOIN asset ON asset.id = asset_id WHERE extra::text <> '{}'"
+            "SELECT asset.name, asset_event.extra FROM asset_event JOIN asset ON asset.id = asset_id "
+            "WHERE asset_event.extra::text <> '{}'"
         )
         events = cursor.fetchall()
     told: Counter[str] = Counter()
