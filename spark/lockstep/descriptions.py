@@ -61,8 +61,7 @@ def planned(plan: "Plan") -> Iterator[TableResult]:
     for part in plan.parts:
         yield TableResult(part.source, Outcome.DONE, part.rows, detail=f"{size(part.ranges):,} offsets will be read")
     for target in plan.targets:
-        known = target.low and target.high
-        span = f"[{target.low:{_TIME}}, {target.high:{_TIME}})" if known else "what these rows touch"
+        span = _span((target.low, target.high)) if target.low and target.high else "what these rows touch"
         yield TableResult(f"gold.{target.view}", Outcome.DONE, detail=f"{span} will be computed")
 
 

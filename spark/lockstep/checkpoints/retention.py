@@ -20,9 +20,7 @@ def lost_records(
     Args:
         logs: what its topics have now.
     """
-    checkpoint = Checkpoint(members[0][0].location(settings))
-    last = checkpoint.last_batch()
-    for topic, ends in (checkpoint.batch(last).offsets if last is not None else {}).items():
+    for topic, ends in Checkpoint(members[0][0].location(settings)).position().items():
         for p, end in sorted(ends.items()):
             first = logs[topic].partitions.get(p, (0, 0))[0]
             if end < first:

@@ -5,7 +5,6 @@ What they held is then missing like any lost row, and a replay brings it back.
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -16,6 +15,8 @@ from pyarrow import fs
 
 from lockstep import lake
 from lockstep.control.leases import lease
+from lockstep.definition.tables import written_under
+from lockstep.ledger.log_files import LogFiles
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -57,22 +58,15 @@ def take_out(settings: "Settings", table: str, damaged: list[Damaged], by: str, 
     Returns:
         Where they are now.
     """
-    location = lake.path(settings, table)
-    filesystem, root = fs.FileSystem.from_uri(location)
     record = {"writer": WRITER, "by": by, "reason": reason, "rows": sum(one.rows for one in damaged)}
-    places = []
-    with lease(settings, table, by):
-        filesystem.create_dir(f"{root}/_torn", recursive=True)
-        for one in damaged:
-            if filesystem.get_file_info(f"{root}/{one.path}").type == fs.FileType.File:
-                place = f"{root}/_torn/{datetime.now(UTC):%Y%m%dT%H%M%S}-{one.path.replace('/', '-')}"
-                filesystem.move(f"{root}/{one.path}", place)
-                places.append(place)
+    with lease(settings, written_under(table), by):
+        files = LogFiles(settings, table)
+        places = [files.put_data_aside(one.path) for one in damaged]
         # It removes from the log what is not there.
-        DeltaTable(location).repair(
+        DeltaTable(lake.path(settings, table)).repair(
             commit_properties=CommitProperties(custom_metadata={"userMetadata": json.dumps(record, sort_keys=True)})
         )
-    return places
+    return [place for place in places if place]
 
 
 def _problem(filesystem: Any, path: str) -> str | None:

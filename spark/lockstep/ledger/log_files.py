@@ -56,8 +56,17 @@ class LogFiles:
 
     def put_aside(self, name: str) -> str:
         """Move a file out of the log, to where Delta does not look; its new place."""
+        return self._move_aside(f"_delta_log/{name}", name)
+
+    def put_data_aside(self, path: str) -> str | None:
+        """Move a data file out of the table, to where Delta does not look; its new place, None if it is not there."""
+        if self._filesystem.get_file_info(f"{self._table}/{path}").type != fs.FileType.File:
+            return None
+        return self._move_aside(path, path.replace("/", "-"))
+
+    def _move_aside(self, path: str, name: str) -> str:
         aside = f"{self._table}/_torn"
         self._filesystem.create_dir(aside, recursive=True)
         place = f"{aside}/{datetime.now(UTC):%Y%m%dT%H%M%S}-{name}"
-        self._filesystem.move(f"{self._root}/{name}", place)
+        self._filesystem.move(f"{self._table}/{path}", place)
         return place
