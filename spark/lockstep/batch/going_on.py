@@ -51,7 +51,7 @@ def roll_up(
         silver: by stream, all rows up to the end of the new ones.
         new_events: finds the view's new events (:func:`~lockstep.batch.new_events.new_events`).
     """
-    from lockstep.lake.small_commits import SmallCommits, same
+    from lockstep.lake.small_commits import SmallCommits
 
     table, low, until = gold_of(view), plan.low, plan.until
     files, txn = SavedMachines(settings, view), ledger.txn(table, record)
@@ -72,7 +72,7 @@ def roll_up(
     if not out:
         lake.append_record(settings, table, txn, record)
     elif view.upserts:
-        lake.merge(rows, settings, table, " AND ".join(map(same, view.key)), "true", txn, record)
+        lake.merge(rows, settings, table, view.key, "true", txn, record)
     else:
         lake.replace(rows, settings, table, view.interval(low, until), txn, record)
     _tidy(settings, files, table)

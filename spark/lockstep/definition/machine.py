@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,13 @@ class MachineFailed(LockstepError):
     """The code of a view raised an error."""
 
 
+# For so long, and at most for twice as long (by the times of the commits), it is remembered which changes were processed. A
+# source that was killed sends again what it sent in its last minutes.
+SEEN_FOR = timedelta(days=30)
+# Since when, the positions by id since then, and those of the time before.
+Seen = list[Any]
+
+
 @dataclass
 class Machine:
     """What is kept of a machine, as JSON.
@@ -25,13 +32,14 @@ class Machine:
     Args:
         state: the view's.
         revision: of its last row.
-        seen: the position of the newest change of each row of a table, by stream and id.
+        seen: what is remembered of a table's changes, by stream: since when, and the position of each row's newest change by the
+            row's id, since then and in the time before.
         due: in the live layer, when the earliest of its timers that wait is due (milliseconds, UTC).
     """
 
     state: Any = None
     revision: int = 0
-    seen: dict[str, dict[str, str]] = field(default_factory=dict)
+    seen: dict[str, Seen] = field(default_factory=dict)
     due: int | None = None
 
     @staticmethod
@@ -84,14 +92,17 @@ def found_failure(report: str) -> tuple[str, str] | None:
     return (match[1], match[0]) if match else None
 
 
-def _newer(seen: dict[str, dict[str, str]], events: list[Event]) -> Iterator[Event]:
+def _newer(seen: dict[str, Seen], events: list[Event]) -> Iterator[Event]:
     """Leave out changes that are not newer than the newest ``seen`` change of their row, and write the others into ``seen``."""
     for one in events:
         if one.position is not None:
-            newest = seen.setdefault(one.stream, {})
-            if one.position <= newest.get(one.id, ""):
+            since, newest, before = seen.get(one.stream) or [one.time, {}, {}]
+            if one.position <= max(newest.get(one.id, ""), before.get(one.id, "")):
                 continue
+            if one.time - since > SEEN_FOR:
+                since, newest, before = one.time, {}, newest
             newest[one.id] = one.position
+            seen[one.stream] = [since, newest, before]
         yield one
 
 

@@ -23,6 +23,11 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
+def text(time: datetime) -> str:
+    """The ISO text of a time, as events carry it: texts sort as their times do."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
 def _encode(value: Any) -> dict[str, str]:
     if isinstance(value, datetime):
         return {_TIME: value.astimezone(UTC).isoformat()}

@@ -23,7 +23,9 @@ def empty() -> dict[str, Any]:
 def switch(state: dict[str, Any], who: str, time: datetime, on: bool) -> None:
     """From ``time`` on, ``who`` has a subscription (``on``) or none. Call it in the order of the events."""
     state["passed"] = time
-    state["held"].setdefault(who, []).append([time, on])
+    turns = state["held"].get(who, [])
+    if on != bool(turns and turns[-1][1]):
+        state["held"][who] = [*turns, [time, on]]
 
 
 def match(state: dict[str, Any], time: datetime, change: Any, to_rows: Match) -> list[dict[str, Any]]:

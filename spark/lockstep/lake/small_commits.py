@@ -9,9 +9,11 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 
 from lockstep.dictionary import Texts
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 # Bytes. Files of this size are read efficiently as they are.
 SMALL_FILE = 64 << 20
+# Years. DataFusion's literals of times are 64 bits of nanoseconds.
+_HAS_LITERALS = (1700, 2200)
 # The values of the partition columns, by name.
 Partition = tuple[tuple[str, str], ...]
 
@@ -86,19 +90,23 @@ class SmallCommits:
             ordered = self._ordered(rows)
             write_deltalake(self._table, ordered, mode="overwrite", predicate=where, commit_properties=properties)
 
-    def merge(self, rows: pa.Table, on: str, newer: str | None, txn: "Txn", record: Mapping[str, Any]) -> None:
-        """Upsert the rows (alias ``s``) into the table (alias ``t``), in one commit.
+    def merge(
+        self, rows: pa.Table, key: Sequence[str], newer: str | None, txn: "Txn", record: Mapping[str, Any]
+    ) -> None:
+        """Upsert the rows (alias ``s``) into the table (alias ``t``) by their key, in one commit.
+
+        Files whose times and whole numbers of the key are others are not read.
 
         Args:
-            on: the predicate (SQL of DataFusion) for the row of the table that a row belongs to.
-            newer: the predicate for a row that replaces the one that it belongs to; None: every one does.
+            newer: the predicate (SQL of DataFusion) for a row that replaces the one of its key; None: every one does.
 
         Raises:
-            DeltaError: two of the rows belong to the same row of the table.
+            DeltaError: two of the rows have the same key.
         """
         if self._has(txn):
             return
         properties = _properties(txn, record)
+        on = _same_key(rows, key)
         merge = self._table.merge(rows, on, source_alias="s", target_alias="t", commit_properties=properties)
         merge.when_matched_update_all(newer).when_not_matched_insert_all().execute()
         # delta-rs does not commit a MERGE that changes nothing.
@@ -173,9 +181,24 @@ def _quoted(column: str) -> str:
     return f'"{column}"'
 
 
-def same(key: str) -> str:
-    """The predicate for a row that has the same value of a column; two nulls are the same."""
-    return f"(t.`{key}` IS NOT DISTINCT FROM s.`{key}`)"
+def _same_key(rows: pa.Table, key: Sequence[str]) -> str:
+    """The predicate for the row of the table that has the key of one of these rows; two nulls are the same."""
+    ranges = (_between(name, rows[name]) for name in key if rows.num_rows and not rows[name].null_count)
+    return " AND ".join([*filter(None, ranges), *(f"(t.`{name}` IS NOT DISTINCT FROM s.`{name}`)" for name in key)])
+
+
+def _between(name: str, values: pa.ChunkedArray) -> str:
+    """That a column is in the range of these values, as literals: with them, delta-rs leaves out files. Others have none."""
+    if not pa.types.is_timestamp(values.type) and not pa.types.is_integer(values.type):
+        return ""
+    first, last = pc.min_max(values).as_py().values()
+    if isinstance(first, datetime) and not _HAS_LITERALS[0] <= first.year <= last.year <= _HAS_LITERALS[1]:
+        return ""
+    return f"t.`{name}` BETWEEN {_literal(first)} AND {_literal(last)}"
+
+
+def _literal(value: datetime | int) -> str:
+    return f"timestamp '{value:%F %T.%f}'" if isinstance(value, datetime) else str(value)
 
 
 def newest(rows: pa.Table, key: Sequence[str], *order: str) -> pa.Table:

@@ -8,7 +8,7 @@ JSON record is in the commit's ``userMetadata``: rows and record are committed t
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
@@ -168,14 +168,14 @@ def merge(
     rows: Any,
     settings: "Settings",
     table: str,
-    on: str,
+    key: Sequence[str],
     newer: str,
     txn: Txn,
     record: Mapping[str, Any],
 ) -> None:
-    """Upsert the rows (of Spark, or Arrow; alias ``s``) into the table (alias ``t``).
+    """Upsert the rows (of Spark, or Arrow; alias ``s``) into the table (alias ``t``) by their key; two nulls are the same.
 
-    A row is inserted where nothing matches ``on``, and replaces what matches where ``newer`` holds (SQL that both engines know).
+    A row is inserted where the table has none of its key, and replaces it where ``newer`` holds (SQL that both engines know).
     Delta takes the transaction id of a MERGE from the session's settings, so the session must belong to this writer alone.
     """
     spark = rows.sparkSession
@@ -185,24 +185,31 @@ def merge(
         "spark.databricks.delta.write.txnVersion": str(txn.version),
         "spark.databricks.delta.commitInfo.userMetadata": json.dumps(record, sort_keys=True),
     }
+    on = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
     rows.createOrReplaceTempView(view)
-    for key, value in conf.items():
-        spark.conf.set(key, value)
+    for option, value in conf.items():
+        spark.conf.set(option, value)
     try:
         spark.sql(
             f"MERGE INTO delta.`{path(settings, table)}` t USING {view} s ON {on} "
             f"WHEN MATCHED AND {newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
         )
     finally:
-        for key in conf:
-            spark.conf.unset(key)
+        for option in conf:
+            spark.conf.unset(option)
         spark.catalog.dropTempView(view)
 
 
 @merge.register(pa.Table)
 def _(
-    rows: pa.Table, settings: "Settings", table: str, on: str, newer: str, txn: Txn, record: Mapping[str, Any]
+    rows: pa.Table,
+    settings: "Settings",
+    table: str,
+    key: Sequence[str],
+    newer: str,
+    txn: Txn,
+    record: Mapping[str, Any],
 ) -> None:
     from lockstep.lake.small_commits import SmallCommits
 
-    SmallCommits(settings, table).merge(rows, on, newer, txn, record)
+    SmallCommits(settings, table).merge(rows, key, newer, txn, record)

@@ -20,7 +20,7 @@ from lockstep.definition.machine import as_table
 from lockstep.definition.version import definition_version
 from lockstep.definition.view import Output
 from lockstep.lake import Txn
-from lockstep.lake.small_commits import SmallCommits, newest, same
+from lockstep.lake.small_commits import SmallCommits, newest
 from lockstep.live import lease
 from lockstep.live.checkpoint import Batch, Checkpoint
 from lockstep.live.generations import Generation
@@ -156,14 +156,11 @@ class ViewSink:
         return rows.filter(pc.field(self.time_column) >= pa.scalar(self.generation.since, now.type))
 
     def _windows(self, table: SmallCommits, rows: pa.Table, txn: Txn, record: dict[str, object]) -> None:
-        first = pc.min(rows["window_start"]).as_py()
-        # A literal, so that files of older windows are skipped.
-        recent = f"t.window_start >= timestamp '{first:%F %T}'" if first else "true"
-        table.merge(rows, " AND ".join([recent, *map(same, self.key)]), None, txn, record)
+        table.merge(rows, self.key, None, txn, record)
 
     def _upsert(self, table: SmallCommits, rows: pa.Table, txn: Txn, record: dict[str, object]) -> None:
-        on = " AND ".join(map(same, self.key))
-        table.merge(newest(rows, self.key, "_revision"), on, "s._revision > t._revision", txn, record)
+        rows = newest(rows, self.key, "_revision")
+        table.merge(rows, self.key, "s._revision > t._revision", txn, record)
 
     def _record(self, batch: Batch, watermark: int) -> dict[str, object]:
         """The commit's record: where the batch ended in the view's topics and in time, and which definition its rows follow."""

@@ -1,60 +1,64 @@
 """Page views with the user as of the time of the view: each change of a user is a version, valid from its ``updated_at``.
 
 ``version`` is the position of the version in the source's log: ``_lsn`` of its row in ``silver.users_changes``. A version that
-arrives after views of its time corrects their rows. For that, the state keeps a user's views with the versions.
+arrives after views of its time corrects their rows, if it was committed at most :data:`CORRECTED_FOR` after them. A user's first
+version counts whenever it was committed: a table is often loaded long after its rows were written.
 """
 
-from bisect import bisect_right
 from datetime import timedelta
 from typing import Any
 
 from lockstep.definition import Event, Input, Keyed
 from lockstep.definition.states import instant
 
+# How long after a page view a change of its user may be committed and still correct the row.
+CORRECTED_FOR = timedelta(days=30)
+# The state has a user's views for twice as long: so far may the two topics be read apart.
+REMEMBERED_FOR = 2 * CORRECTED_FOR
 _NOBODY = {"name": None, "age": None, "version": None, "valid_from": None}
+# Valid from, the time from which views have it, and the columns of the row.
+_Version = list[Any]
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """The state is a user's versions ``[from, row]`` and views ``[time, id, user, page]``, sorted by time."""
+    """The state is a user's versions by ``valid_from`` and the remembered views ``[time, id, user, page]``, sorted by time."""
     state = state or {"versions": [], "views": []}
+    versions: list[_Version] = state["versions"]
     if not event.is_change:
         view = [event.time, event.id, event.data["user_id"], event.data["page"]]
-        state["views"].append(view)
-        return state, [_row(view, _as_of(state["versions"], event.time))]
-    start, version = _version(event)
-    versions = state["versions"]
-    index = _index_after(versions, start)
-    # Of two changes with the same time, the later one in the source's log is the version.
-    if index > 0 and versions[index - 1][0] == start:
-        index -= 1
-        versions[index] = [start, version]
-    else:
-        versions.insert(index, [start, version])
-    until = versions[index + 1][0] if index + 1 < len(versions) else None
-    touched = (view for view in state["views"] if start <= view[0] and (until is None or view[0] < until))
-    return state, [_row(view, version) for view in touched]
+        views = [seen for seen in state["views"] if seen[0] > event.time - REMEMBERED_FOR] + [view]
+        row = _row(view, _as_of(versions, event.time))
+        return {"versions": _asked_since(versions, views[0][0]), "views": views}, [row]
+    version = _version(event, is_first=not versions)
+    # Of two changes with the same time, the later one in the source's log comes last.
+    versions = sorted([*versions, version], key=lambda known: known[0])
+    touched = (view for view in state["views"] if _as_of(versions, view[0]) is version)
+    return state | {"versions": versions}, [_row(view, version) for view in touched]
 
 
-def _version(event: Event) -> tuple[Any, dict[str, Any]]:
+def _version(event: Event, *, is_first: bool) -> _Version:
     data = event.data
     if data["_deleted"]:
         # The row has the time of its last change. Only the commit has the time of the deletion.
-        return event.time, _NOBODY
+        return [event.time, event.time, _NOBODY]
     start = instant(data["updated_at"])
-    return start, {"name": data["name"], "age": data["age"], "version": data["_lsn"], "valid_from": start}
+    since = start if is_first else max(start, event.time - CORRECTED_FOR)
+    return [start, since, {"name": data["name"], "age": data["age"], "version": data["_lsn"], "valid_from": start}]
 
 
-def _index_after(versions: list[Any], time: Any) -> int:
-    return bisect_right(versions, time, key=lambda version: version[0])
+def _as_of(versions: list[_Version], time: Any) -> _Version | None:
+    return next((version for version in reversed(versions) if version[1] <= time), None)
 
 
-def _as_of(versions: list[Any], time: Any) -> dict[str, Any]:
-    index = _index_after(versions, time)
-    return versions[index - 1][1] if index else _NOBODY
+def _asked_since(versions: list[_Version], time: Any) -> list[_Version]:
+    """Those that a view at ``time`` or later may have: the one that is valid then, and what is valid from later on."""
+    first = next((n for n in reversed(range(len(versions))) if versions[n][1] <= time), 0)
+    return versions[first:]
 
 
-def _row(view: list[Any], version: dict[str, Any]) -> dict[str, Any]:
-    return dict(zip(("event_time", "event_id", "user_id", "page"), view, strict=True)) | version
+def _row(view: list[Any], version: _Version | None) -> dict[str, Any]:
+    columns = dict(zip(("event_time", "event_id", "user_id", "page"), view, strict=True))
+    return columns | (version[2] if version else _NOBODY)
 
 
 VIEW = Keyed(
@@ -81,6 +85,7 @@ VIEW = Keyed(
         ),
         "valid_from": "Since when that version is valid (UTC); null without one.",
     },
-    key=("event_id",),
+    # With its time, so that a MERGE reads only the files of its times.
+    key=("event_time", "event_id"),
     allowed_lateness=timedelta(seconds=10),
 )

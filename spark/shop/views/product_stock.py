@@ -1,10 +1,18 @@
-"""Stock of each product now: the last count, less the pieces ordered since then. Cancellations bring pieces back."""
+"""Stock of each product now: the last count, less the pieces ordered since then. Cancellations bring pieces back.
+
+A count may be corrected, and then lines before it count again. So the lines of some time before the newest count are remembered
+(:data:`REMEMBERED_FOR`), and older ones are forgotten: what is remembered follows from the rows alone, in whatever order they are
+read.
+"""
 
 from datetime import timedelta
 from typing import Any
 
 from lockstep.definition import Event, Input, Keyed
-from lockstep.definition.states import instant
+from lockstep.definition.states import instant, text
+
+# How long before the newest count of a product its lines still count, if that count is deleted or moved back.
+REMEMBERED_FOR = timedelta(days=30)
 
 INPUTS = (
     Input("inventory", "product_id", ("product_id", "stock", "counted_at"), time="_committed_at"),
@@ -23,19 +31,32 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
 
     Its times are texts as events have them, which sort as the times do: a product may have thousands of lines.
     """
-    state = state or {"count": None, "lines": {}, "sold": 0}
+    state = state or {"count": None, "from": "", "lines": {}, "sold": 0}
     data = event.data
     if event.stream == "inventory":
         state["count"] = None if data["_deleted"] else {"stock": data["stock"], "at": data["counted_at"]}
+        if not data["_deleted"]:
+            state["from"] = remembered_from(state["from"], data["counted_at"])
+            state["lines"] = {number: line for number, line in state["lines"].items() if line[0] >= state["from"]}
         state["sold"] = sum(_since(state, line) for line in state["lines"].values())
     else:
         number, line = f"{data['order_id']}/{data['line_no']}", [data["ordered_at"], data["quantity"]]
         previous = state["lines"].pop(number, None)
         state["sold"] -= _since(state, previous) if previous else 0
-        if not data["_deleted"]:
+        if not data["_deleted"] and line[0] >= state["from"]:
             state["lines"][number] = line
             state["sold"] += _since(state, line)
     return state, [_row(data["product_id"], state)]
+
+
+def remembered_from(since: str, counted_at: str) -> str:
+    """From when on what happened to a product is remembered after a count; a whole day, so that this does not change often.
+
+    Args:
+        since: from when on it was until now.
+    """
+    day = (instant(counted_at) - REMEMBERED_FOR).replace(hour=0, minute=0, second=0, microsecond=0)
+    return max(since, text(day))
 
 
 def _since(state: Any, line: list[Any]) -> int:

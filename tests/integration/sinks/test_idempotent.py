@@ -23,7 +23,7 @@ def test_idempotent_writes(spark, settings, table, mailbox):
 
     def set_to(value, batch):
         row = spark.createDataFrame([("visits", value)], "name STRING, amount INT")
-        lake.merge(row, settings, table, "t.name = s.name", "true", Txn(f"set:{table}:1", batch), {})
+        lake.merge(row, settings, table, ["name"], "true", Txn(f"set:{table}:1", batch), {})
 
     def add_one(batch):
         row = spark.createDataFrame([("step", 1)], "name STRING, amount INT")

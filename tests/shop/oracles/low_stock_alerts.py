@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from tests.shop.oracles.changes import current, history
-from tests.shop.oracles.product_stock import LINE
+from tests.shop.oracles.product_stock import LINE, remembered_from
 from tests.shop.oracles.record import Record, parsed
 
 
@@ -24,7 +24,10 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
                 counted = {}
             elif row["product_id"] == product:
                 counted[parsed(row["counted_at"])] = row["stock"]
+        since = remembered_from(product, counts)
+        counted = {at: stock for at, stock in counted.items() if at >= since}
         mine = [(parsed(line["ordered_at"]), line["quantity"]) for line in lines if line["product_id"] == product]
+        mine = [(at, quantity) for at, quantity in mine if at >= since]
         result.append({"product_id": product} | _alerts(counted, mine))
     return result
 

@@ -1,6 +1,7 @@
 """Page views with their user: each view is compared with all changes of its user."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from tests.shop.oracles.changes import Change, history
@@ -9,14 +10,15 @@ from tests.shop.oracles.tokens import token
 
 
 def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
-    """Every page view, with the newest version of its user that was valid then."""
+    """Every page view, with the newest version of its user that was valid then, and committed within 30 days or the first."""
     changes = history(records["users"], ("user_id",))
     result = []
     for record in on_time(accepted(records["page_views"]), 10):
         view = record.value or {}
         time = parsed(view["event_time"])
-        mine = [c for c in changes if (c.after or c.before or {})["user_id"] == view["user_id"] and _start(c) <= time]
-        best = max(mine, key=lambda c: (_start(c), c.place), default=None)
+        mine = [c for c in changes if (c.after or c.before or {})["user_id"] == view["user_id"]]
+        valid = [c for c in mine if _start(c) <= time and (c is mine[0] or c.committed - time <= timedelta(days=30))]
+        best = max(valid, key=lambda c: (_start(c), c.place), default=None)
         row = {"event_id": view["event_id"], "event_time": time, "user_id": view["user_id"], "page": view["page"]}
         result.append(row | _version(best))
     return result

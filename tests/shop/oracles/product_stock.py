@@ -1,9 +1,10 @@
 """Stock of each product: the last count, less the order lines that exist and are not older."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
-from tests.shop.oracles.changes import current, history
+from tests.shop.oracles.changes import Change, current, history
 from tests.shop.oracles.record import Record, parsed
 
 LINE = ("order_id", "line_no", "product_id", "quantity", "unit_price")
@@ -16,11 +17,20 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
     stand = {row["product_id"]: row for row in current(counts, ("product_id",))}
     lines = [row for row in current(ordered, ("order_id", "line_no")) if row["ordered_at"]]
     images = [row for change in counts + ordered for row in (change.before, change.after) if row]
-    return [_row(product, stand.get(product), lines) for product in sorted({row["product_id"] for row in images})]
+    products = sorted({row["product_id"] for row in images})
+    return [_row(product, stand.get(product), lines, remembered_from(product, counts)) for product in products]
 
 
-def _row(product: str, count: dict[str, Any] | None, lines: list[dict[str, Any]]) -> dict[str, Any]:
-    mine = [line for line in lines if line["product_id"] == product]
+def remembered_from(product: str, counts: list[Change]) -> datetime:
+    """Lines and counts before this day are forgotten: it is 30 days before the newest count that there ever was."""
+    times = [parsed(c.after["counted_at"]) for c in counts if c.after and c.after["product_id"] == product]
+    if not times:
+        return datetime.min.replace(tzinfo=UTC)
+    return datetime.combine(max(times).date() - timedelta(days=30), time(), UTC)
+
+
+def _row(product: str, count: dict[str, Any] | None, lines: list[dict[str, Any]], since: datetime) -> dict[str, Any]:
+    mine = [line for line in lines if line["product_id"] == product and parsed(line["ordered_at"]) >= since]
     if count is None:
         sold = sum(line["quantity"] for line in mine)
         return {"product_id": product, "counted": None, "counted_at": None, "sold": sold, "stock": None}

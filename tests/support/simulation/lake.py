@@ -191,14 +191,14 @@ def _text(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds")
 
 
-def merged(rows: Iterable[Row], on: str, newer: str | None) -> Change:
+def merged(rows: Iterable[Row], key: Sequence[str], newer: str | None) -> Change:
     """What a MERGE of the rows makes of a table."""
     sources = [*rows]
 
     def change(before: list[Row]) -> list[Row]:
         after = [*before]
         for source in sources:
-            found = [n for n, target in enumerate(before) if sql.matches(on, target, source)]
+            found = [n for n, target in enumerate(before) if all(target[k] == source[k] for k in key)]
             if not found:
                 after.append(source)
             elif newer is None or sql.matches(newer, before[found[0]], source):

@@ -71,9 +71,9 @@ class Commits:
     def append(self, rows: pa.Table, txn: Txn, record: Mapping[str, Any]) -> None:
         append(rows, self._world, self._name, txn, record)
 
-    def merge(self, rows: pa.Table, on: str, newer: str | None, txn: Txn, record: Mapping[str, Any]) -> None:
+    def merge(self, rows: pa.Table, key: Sequence[str], newer: str | None, txn: Txn, record: Mapping[str, Any]) -> None:
         found = rows_of(rows)
-        self._world.write(self._name, txn, record, "MERGE", found, merged(found, on, newer))
+        self._world.write(self._name, txn, record, "MERGE", found, merged(found, key, newer))
 
 
 class Machines:
@@ -116,10 +116,12 @@ def replace(rows: Any, world: World, table: str, where: str, txn: Txn, record: M
     world.write(table, txn, record, "WRITE", found, replaced(found, where))
 
 
-def merge(rows: Any, world: World, table: str, on: str, newer: str, txn: Txn, record: Mapping[str, Any]) -> None:
+def merge(
+    rows: Any, world: World, table: str, key: Sequence[str], newer: str, txn: Txn, record: Mapping[str, Any]
+) -> None:
     """As :func:`lockstep.lake.merge`."""
     found = rows_of(rows)
-    world.write(table, txn, record, "MERGE", found, merged(found, on, newer))
+    world.write(table, txn, record, "MERGE", found, merged(found, key, newer))
 
 
 def _create(_spark: Any, world: World, table: str, columns: Mapping[str, str], *_: Any, **__: Any) -> None:

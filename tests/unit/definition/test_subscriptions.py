@@ -39,3 +39,11 @@ def test_a_subscription_of_the_same_instant_does_not_count():
     state = subscriptions.empty()
     subscriptions.switch(state, "ann", at(4), True)
     assert subscriptions.match(state, at(4), "new price", to_rows) == []
+
+
+def test_a_subscription_that_is_made_again_and_again_is_one():
+    state = subscriptions.empty()
+    for second in range(100):
+        subscriptions.switch(state, "ann", at(second), True)
+        subscriptions.switch(state, "bob", at(second), False)
+    assert state["held"] == {"ann": [[at(0), True]]}

@@ -1,6 +1,7 @@
 """page_views_enriched: each view has the user as of its time, whenever the changes of the user arrive."""
 
 import itertools
+from datetime import timedelta
 from random import Random
 
 from hypothesis import given
@@ -10,9 +11,12 @@ from tests.shop.oracles.tokens import token
 from tests.shop.unit.views.feed import LiveMachine, bag, batch, in_steps, route, shuffled
 from tests.support.records import at, change_record, event_record, table_records
 
-from shop.views.page_views_enriched import VIEW
+from lockstep.definition import Event, states
+from lockstep.definition.keyed import last_of_each_key
+from shop.views.page_views_enriched import VIEW, process
 
 END = at(10_000)
+DAY = 86_400
 USERS = st.sampled_from(["u1", "u2"])
 CUSTOMERS = st.builds(
     # Valid from any time: changes may come in another order than they became valid.
@@ -45,6 +49,54 @@ def test_however_changes_and_views_interleave_the_rows_are_the_oracles(customers
     assert bag(batch(VIEW, routed, END)) == expected
     assert bag(shuffled(VIEW, routed, END, dice)) == expected
     assert bag(in_steps(VIEW, routed, END, dice)) == expected
+
+
+@given(
+    st.lists(st.tuples(USERS, st.integers(0, 60), st.integers(0, 45), st.integers(0, 30)), max_size=12),
+    st.lists(st.tuples(USERS, st.integers(0, 200)), max_size=15, unique_by=lambda view: view[1]),
+)
+def test_changes_that_come_months_late_count_by_their_commit_however_far_apart_the_topics_are_read(customers, views):
+    """The days of each change: from the change before to its commit, from valid to committed, and from committed to read."""
+    changes, read, committed = [], [], 0
+    for lsn, (name, gap, backdated, behind) in enumerate(customers, 1):
+        committed += gap * DAY
+        row = {
+            "user_id": name,
+            "name": f"N{lsn}",
+            "age": lsn,
+            "updated_at": at(committed - backdated * DAY).isoformat(),
+        }
+        changes.append(change_record("users", lsn, committed, None, row))
+        read.append(max([*read[-1:], committed + behind * DAY]))
+    records = {
+        "users": changes,
+        "page_views": [
+            event_record("page_views", n, day * DAY, user_id=name, page="/")
+            for n, (name, day) in enumerate(sorted(views, key=lambda view: view[1]))
+        ],
+    }
+    expected = bag(oracle.rows(records))
+    assert bag(batch(VIEW, route(VIEW, keys, records, token), at(1_000 * DAY))) == expected
+    emitted = []
+    for rows in route(VIEW, keys, records, token).values():
+        machine = LiveMachine(VIEW)
+        when = {change.value["source"]["lsn"]: second for change, second in zip(changes, read, strict=True)}
+        arrivals = [(at(when[int(r["_position"][:20])]) if r["_position"] else r["_arrival"], r) for r in rows]
+        for _, row in sorted(arrivals, key=lambda arrival: arrival[0]):
+            emitted += machine.deliver(row)
+            emitted += machine.pass_to(row["_arrival"] + timedelta(minutes=1)) if not row["_position"] else []
+    assert bag(last_of_each_key(emitted, VIEW.key)) == expected
+
+
+def test_a_users_state_is_no_larger_after_a_year_than_after_a_season():
+    state, sizes = None, {}
+    for day in range(400):
+        changed, viewed = at(day * DAY), at(day * DAY + 60)
+        version = {"name": "N", "age": 30, "updated_at": changed.isoformat(), "_lsn": day, "_deleted": False}
+        state, _ = process(state, Event(changed, "123", "users", version, f"{day:020}"))
+        state, _ = process(state, Event(viewed, f"e{day:03}", "page_views", {"user_id": "123", "page": "/"}))
+        sizes[day] = len(states.dumps(state))
+    assert sizes[399] <= 1.05 * sizes[100]
 
 
 def user(age, second):

@@ -1,13 +1,16 @@
 """product_stock and low_stock_alerts follow from the shop's own times, in whatever order its tables are read."""
 
+from datetime import timedelta
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import low_stock_alerts, product_stock
 from tests.shop.unit.views.feed import LiveMachine, bag, batch, in_steps, route, shuffled
 from tests.support.records import at, change_record, table_records
 
+from lockstep.definition import Event, states
 from shop.views.low_stock_alerts import VIEW as ALERTS
 from shop.views.product_stock import VIEW as STOCK
 
@@ -30,16 +33,26 @@ def count(product, stock, second):
     return {"product_id": product, "stock": stock, "counted_at": at(second).isoformat()}
 
 
-LINES = st.builds(line, st.sampled_from("ABCDEF"), PRODUCTS, st.integers(-5, 15), st.integers(0, 50))
-COUNTS = st.builds(count, PRODUCTS, st.integers(0, 60), st.integers(0, 50))
+DAY = 86_400
+
+
+def some_of(second):
+    """Counts and lines of a few products."""
+    counts = st.builds(count, PRODUCTS, st.integers(0, 60), second)
+    lines = st.builds(line, st.sampled_from("ABCDEF"), PRODUCTS, st.integers(-5, 15), second)
+    return st.tuples(st.lists(counts, max_size=6), st.lists(lines, max_size=14))
+
+
+SECONDS, DAYS = st.integers(0, 50), st.integers(0, 100).map(lambda day: day * DAY)
 
 
 def keys(stream, row):
     return [row["product_id"]]
 
 
-@given(st.lists(COUNTS, max_size=6), st.lists(LINES, max_size=14), st.randoms(use_true_random=False))
-def test_however_changes_interleave_the_rows_are_the_oracles(counts, lines, dice: Random):
+@given(some_of(SECONDS) | some_of(DAYS), st.randoms(use_true_random=False))
+def test_however_changes_interleave_the_rows_are_the_oracles(found, dice: Random):
+    counts, lines = found
     records = {
         "inventory": table_records("inventory", ("product_id",), counts),
         "order_lines": table_records("order_lines", ("order_id", "line_no"), lines),
@@ -107,3 +120,21 @@ def test_an_alert_begins_below_the_threshold_and_ends_with_the_next_full_count()
         "lowest": 10,
         "recovered_at": at(60),
     }
+
+
+def change(stream, row, position, committed):
+    return Event(committed, "/".join(map(str, row.values())), stream, row | {"_deleted": False}, f"{position:020}")
+
+
+@pytest.mark.parametrize("view", [STOCK, ALERTS], ids=lambda view: view.name)
+def test_a_products_state_is_no_larger_after_a_year_than_after_a_season(view):
+    state, sizes = None, {}
+    for day in range(400):
+        moment = at(day * DAY)
+        counted = {"product_id": "P1", "stock": 50, "counted_at": states.text(moment)}
+        ordered = {"product_id": "P1", "order_id": f"{day:03}", "line_no": 1, "quantity": 1}
+        ordered |= {"ordered_at": states.text(moment + timedelta(hours=1))}
+        state, _ = view.process(state, change("inventory", counted, day, moment))
+        state, _ = view.process(state, change("order_lines", ordered, day, moment))
+        sizes[day] = len(states.dumps(state))
+    assert sizes[399] <= 1.05 * sizes[100]
