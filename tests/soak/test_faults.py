@@ -1,4 +1,4 @@
-"""Faults that are not the end of one process: servers that hang, a power cut, and a full disk.
+"""Faults that are not the end of one process: servers that hang, a power cut, a full disk, and a clock that jumps.
 
 With everything on, in a project of its own on a small disk. What a fault lets through is counted in both layers after it, without
 a manual step; the power cut alone needs what a person does after one: ``lockstep up``. Mounting the disk needs root.
@@ -9,12 +9,14 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import psutil
 import pytest
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
-from tests.support.elsewhere import STREAM, Elsewhere, now, produce, project_in
+from tests.support.clock import Clock
+from tests.support.elsewhere import STREAM, Elsewhere, produce, project_in
 from tests.support.receivers import Web, served
 
 HTTP = "airflow.providers.http.notifications.HttpNotifier"
@@ -54,9 +56,15 @@ def web() -> Iterator[Web]:
 
 
 @pytest.fixture
-def acme(disk: Path, web: Web) -> Iterator[Elsewhere]:
+def clock(tmp_path: Path) -> Clock:
+    return Clock(tmp_path)
+
+
+@pytest.fixture
+def acme(disk: Path, web: Web, clock: Clock) -> Iterator[Elsewhere]:
     """A project that runs, with a stream and a view of each kind."""
     with project_in(disk / "acme") as project:
+        project.env.update(clock.env)
         told = json.dumps([{"class": HTTP, "http_conn_id": "web"}])
         address = f"AIRFLOW_CONN_WEB=http://127.0.0.1:{web.server_address[1]}"
         (project.cwd / ".env").write_text(f"{address}\nLOCKSTEP_NOTIFIERS={told}\n")
@@ -71,12 +79,13 @@ def acme(disk: Path, web: Web) -> Iterator[Elsewhere]:
 class Returns:
     """What was sent, and whether the lake has it."""
 
-    def __init__(self, acme: Elsewhere) -> None:
-        self.acme, self.sent = acme, 0
+    def __init__(self, acme: Elsewhere, clock: Clock) -> None:
+        self.acme, self.clock, self.sent = acme, clock, 0
 
     def send(self, rows: int = 50) -> None:
         ids = range(self.sent, self.sent + rows)
-        events = [{"return_id": f"r{n}", "returned_at": now(), "order_id": f"o{n % 7}", "refund": "1.00"} for n in ids]
+        at = f"{self.clock.now():%FT%TZ}"
+        events = [{"return_id": f"r{n}", "returned_at": at, "order_id": f"o{n % 7}", "refund": "1.00"} for n in ids]
         produce(self.acme, "returns", events, "order_id")
         self.sent += rows
 
@@ -103,8 +112,8 @@ class Returns:
 
 
 @pytest.fixture
-def returns(acme: Elsewhere) -> Returns:
-    return Returns(acme)
+def returns(acme: Elsewhere, clock: Clock) -> Returns:
+    return Returns(acme, clock)
 
 
 def pid(acme: Elsewhere, service: str) -> int:
@@ -168,14 +177,29 @@ def full_disk(disk: Path) -> Callable[[Returns], None]:
     return fault
 
 
+def jump(clock: Clock, shift: timedelta) -> Callable[[Returns], None]:
+    """All processes see it, and so does who sends the records."""
+
+    def fault(returns: Returns) -> None:
+        clock.set(shift)
+        returns.send()
+        time.sleep(SECONDS_OF_A_FAULT)
+        returns.send()
+        clock.set(timedelta(0))
+
+    return fault
+
+
 @pytest.mark.timeout(3 * 3600)
-def test_what_came_before_during_and_after_a_fault_is_counted_in_both_layers(acme, disk, web, returns, report):
+def test_what_came_before_during_and_after_a_fault_is_counted_in_both_layers(acme, disk, clock, web, returns, report):
     faults = {
         "Spark hangs": hang(acme, "spark"),
         "PostgreSQL hangs": hang(acme, "postgres"),
         "Kafka hangs": hang(acme, "kafka"),
         "a power cut": power_cut(acme),
         "a full disk": full_disk(disk),
+        "the clock is an hour behind": jump(clock, -timedelta(hours=1)),
+        "the clock is two minutes ahead": jump(clock, timedelta(minutes=2)),
     }
     returns.send()
     _settled(acme, returns, "at the start")
