@@ -26,7 +26,8 @@ class Cost:
     """What one step has cost.
 
     Args:
-        cpu: seconds of processors, of the stack and of this process, where they were asked for.
+        cpu: seconds of processors: of this process, and where they were asked for of the stack too. Who else uses the machine
+            makes a step slower, but hardly changes how much it takes.
         files: files of logs that were read.
         looked: commits that were looked for: the newest one is found from the log's last checkpoint on, in steps that double.
         listed: commits of logs that were listed.
@@ -102,11 +103,12 @@ def measured(cost: Cost) -> Iterator[None]:
     for name in originals:
         setattr(_Log, name, counting(name))
     files.read = reading  # type: ignore[method-assign]
-    start = time.monotonic()
+    start, taken = time.monotonic(), time.process_time()
     try:
         yield
     finally:
         cost.seconds += time.monotonic() - start
+        cost.cpu += time.process_time() - taken
         files.read = read  # type: ignore[method-assign]
         for name, original in originals.items():
             setattr(_Log, name, original)

@@ -1,7 +1,4 @@
-"""What the real steps cost on a day: with Spark and Kafka, each for the records of half a minute.
-
-Whoever else uses the machine makes a step slower, but hardly changes how much of the processors it takes.
-"""
+"""What the real steps cost on a day: with Spark and Kafka, each for the records of half a minute."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -65,14 +62,14 @@ def _costs(days: RealDays, at: datetime) -> dict[str, Cost]:
     found = {}
     for name, step in steps.items():
         found[name] = Cost()
-        before = _cpu(settings)
+        before = cpu_of_all(settings)
         with measured(found[name]):
             step()
-        found[name].cpu = _cpu(settings) - before
+        found[name].cpu = cpu_of_all(settings) - before
     return found
 
 
-def _cpu(settings: Settings) -> float:
+def cpu_of_all(settings: Settings) -> float:
     """The processors' seconds that this process, the stack and what has ended of them have taken."""
     supervisor = psutil.Process(int((run_dir(settings) / "supervisord.pid").read_text()))
     taken = 0.0
