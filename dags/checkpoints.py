@@ -49,7 +49,7 @@ FORM = {
         type=["null", "string"],
         pattern=f"^({RESET_TO})?$",
         title="To",
-        description="For reset: earliest, a time such as 2026-11-20T10:00:00Z, or offsets such as 0=120,1=88,2=93",
+        description="For reset: earliest, gold, a time such as 2026-11-20T10:00:00Z, or offsets such as 0=120,1=88,2=93",
     ),
     "reason": Param(
         None,

@@ -54,7 +54,7 @@ def roll_up(
     from lockstep.lake.small_commits import SmallCommits
 
     table, low, until = gold_of(view), plan.low, plan.until
-    files, txn = SavedMachines(settings, view), ledger.txn(table, record)
+    files, txn = SavedMachines(settings, view.name), ledger.txn(table, record)
     saved = _saved(settings, view, plan.newest) if plan.size <= MOST_ROWS else None
     if saved is None and (view.upserts or not lake.is_small(plan.size)):
         record["machines"] = files.save(_from_history(view, silver, until))
@@ -95,7 +95,7 @@ def machines_at(settings: "Settings", view: Keyed, entry: ledger.Entry) -> "pa.T
     if entry.machines is None or entry.definition != definition_version(view):
         return None
     fits = all(ledger.only_grew(settings, table, version) for table, version in entry.sources.items())
-    return SavedMachines(settings, view).load(entry.machines) if fits else None
+    return SavedMachines(settings, view.name).load(entry.machines) if fits else None
 
 
 def kept(settings: "Settings", table: str) -> list[ledger.Entry]:

@@ -15,7 +15,6 @@ from pyarrow import fs
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from lockstep.definition import View
     from lockstep.settings import Settings
 
 # ``_timer`` (microseconds, UTC): when the machine wants to act although no event comes. ``_machine``: see
@@ -26,8 +25,8 @@ SCHEMA = pa.schema([("_key", pa.string()), ("_timer", pa.int64()), ("_machine", 
 class SavedMachines:
     """The files of a view, in ``<lake>/_machines/<view>``. The lease of its gold table must be held."""
 
-    def __init__(self, settings: "Settings", view: "View") -> None:
-        self._filesystem, self._root = fs.FileSystem.from_uri(f"{settings.lake.rstrip('/')}/_machines/{view.name}")
+    def __init__(self, settings: "Settings", view: str) -> None:
+        self._filesystem, self._root = fs.FileSystem.from_uri(f"{settings.lake.rstrip('/')}/_machines/{view}")
 
     def load(self, name: str) -> pa.Table | None:
         """The machines of a file; None: it is lost."""

@@ -96,7 +96,7 @@ def _check_target(action: Action, query: View, name: str, to: str) -> None:
         raise ActionRefused(f"There is no view {name!r} to continue from {query.name}: add its module to views/ first.")
     if action is Action.RESET and not re.fullmatch(fields.RESET_TO, to):
         raise ActionRefused(
-            f"{to!r} is not where a query can begin: use earliest, a time with its zone, or partition=offset,…."
+            f"{to!r} is not where a query can begin: use earliest, gold, a time with its zone, or partition=offset,…."
         )
 
 

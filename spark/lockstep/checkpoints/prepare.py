@@ -24,9 +24,11 @@ from lockstep.lake import Txn
 from lockstep.live import generations, lease
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.frontier import batch_final, live_table_final
+from lockstep.live.sink import PROPERTIES
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from lockstep.definition import View
     from lockstep.live.generations import Generation
@@ -120,6 +122,11 @@ def _prepare_first_start(spark: "SparkSession", settings: "Settings", view: "Vie
         rows = savepoint_rows(spark, settings, generation.savepoint)
         lake.overwrite(rows, settings, generation.table, txn, record)
         copy_to_checkpoint(settings, generation.savepoint, generation.location(settings))
+    elif generation.seed:
+        lake.create(spark, settings, generation.table, view.live_columns, properties=PROPERTIES)
+        schema = lake.read(spark, settings, generation.table).schema
+        gold = lake.read(spark, settings, gold_of(view), generation.seed.version)
+        lake.overwrite(_as_live(gold, schema), settings, generation.table, txn, record)
     elif lake.exists(settings, generation.table):
         if generation.since:
             _keep_final_rows(spark, settings, view, generation, generation.since, txn, record)
@@ -144,8 +151,13 @@ def _keep_final_rows(
     if final < since + view.overlap <= final_in_gold:
         half = f"NOT ({view.final_before(final)})"
         gold = lake.read(spark, settings, gold_of(view)).where(half).where(f"NOT ({generation.rows_written(view)})")
-        given = {name: F.col(name) for name in gold.columns} | {"_updated_at": F.current_timestamp()}
-        columns = (given.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in there.schema)
-        lake.replace(gold.select(*columns), settings, generation.table, half, txn, record)
+        lake.replace(_as_live(gold, there.schema), settings, generation.table, half, txn, record)
     else:
         lake.replace(there.where("false"), settings, generation.table, generation.rows_written(view), txn, record)
+
+
+def _as_live(gold: "DataFrame", schema: "StructType") -> "DataFrame":
+    """Rows of gold in the columns of the live table, each older than any that the query will write."""
+    given = {name: F.col(name) for name in gold.columns}
+    given |= {"_revision": F.lit(0), "_updated_at": F.current_timestamp()}
+    return gold.select(*(given.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in schema))

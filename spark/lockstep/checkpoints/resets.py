@@ -1,15 +1,18 @@
-"""Reset a query: compute it again from its topics' first offsets, from a time, or from offsets. First plan, then reset.
+"""Reset a query: compute it again from its topics' first offsets, from a time, or from offsets, or let it go on from gold.
 
-Without its old state, a query can only compute rows whose events all come after its start. So a generation writes rows from a
-fixed time (``since``) on. Later rows are removed, and all of their events are read again. Earlier rows must be final: in live,
-where they stay as they are, or in gold, from where the live table gets them. So a query can go on although retention has taken
-records that it has not read.
+First plan, then reset. Without its old state, a query can only compute rows whose events all come after its start. So a
+generation writes rows from a fixed time (``since``) on. Later rows are removed, and all of their events are read again. Earlier
+rows must be final: in live, where they stay as they are, or in gold, from where the live table gets them. So a query can go on
+although retention has taken records that it has not read.
+
+A keyed view can also go on from gold: with gold's rows, and with the machines of the roll-up that wrote them. That needs no old
+records, also where rows depend on all of history.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -17,15 +20,17 @@ from kafka import TopicPartition
 from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
+from lockstep.batch.saved_machines import SavedMachines
 from lockstep.checkpoints.errors import ActionRefused
 from lockstep.contracts import CONTRACTS
-from lockstep.definition import View
-from lockstep.definition.tables import Tables
+from lockstep.definition import Keyed, View
+from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import BEGINNING, MICROSECOND
 from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.kafka_clients import consumer
-from lockstep.live import generations
+from lockstep.live import generations, seeds
 from lockstep.live.frontier import batch_final, live_final
+from lockstep.live.seeds import Seed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +40,14 @@ if TYPE_CHECKING:
 
 Starts = Mapping[str, Mapping[int, int]]
 _OFFSETS = re.compile(r"(?:(?P<topic>[A-Za-z0-9._-]+):)?(?P<partition>\d{1,6})=(?P<offset>\d{1,18})")
-EARLIEST = "earliest"
+EARLIEST, GOLD = "earliest", "gold"
+
+
+_AFTER_ROLL_UP = "ask again when the DAGs ingest and refine have run, which roll it up."
+_NEEDS_HISTORY = (
+    f"{{}}: its rows depend on all of history, so it can only be reset to {EARLIEST}, while its topics still hold their first "
+    f"records, or to {GOLD}; or restore a savepoint."
+)
 
 
 @dataclass(frozen=True)
@@ -45,15 +57,21 @@ class ResetPlan:
     Args:
         starts: offsets by topic and partition; a topic that is not named starts at its first offset.
         since: the generation writes rows from this instant (UTC) on; None: all rows.
+        seed: the point of gold from which it goes on; None: it begins without rows and machines.
+        machines: the file with gold's machines at that point.
     """
 
     query: str
     starts: Starts
     since: datetime | None
+    seed: Seed | None = None
+    machines: str = ""
 
     def __str__(self) -> str:
         starts = (f"{t}-{p} at {o:,}" for t, offsets in sorted(self.starts.items()) for p, o in sorted(offsets.items()))
         rows = f"rows from {self.since:%F %T} UTC on" if self.since else "all rows"
+        if self.seed:
+            rows = f"the rows and machines of version {self.seed.version} of gold, until {self.seed.until:%F %T} UTC"
         return f"{self.query}: {rows}, from {', '.join(starts) or 'the first offsets'}"
 
 
@@ -72,13 +90,15 @@ def plan(spark: "SparkSession", settings: "Settings", view: View, to: str) -> Re
     """Plan where the view's query would start. It changes nothing.
 
     Args:
-        to: ``earliest``, a time in ISO 8601 with its zone, or ``[topic:]partition=offset,…`` for every partition.
+        to: ``earliest``, ``gold``, a time in ISO 8601 with its zone, or ``[topic:]partition=offset,…`` for every partition.
 
     Raises:
         ActionRefused: ``to`` is none of these, is out of range, or would leave rows half counted.
     """
     topics = [CONTRACTS[stream].topic for stream in view.streams]
     bounds = offsets_of_topics(settings, topics)
+    if to == GOLD:
+        return _plan_from_gold(spark, settings, view, bounds)
     if to == EARLIEST:
         starts = {t: {p: first for p, (first, _) in b.partitions.items()} for t, b in bounds.items()}
         if all(first == 0 for offsets in starts.values() for first in offsets.values()):
@@ -91,13 +111,59 @@ def plan(spark: "SparkSession", settings: "Settings", view: View, to: str) -> Re
 
 
 def _plan_at_offsets(spark: "SparkSession", settings: "Settings", view: View, starts: Starts) -> ResetPlan:
-    newest = _newest_below(spark, settings, view, starts)
+    if view.needs_all_history:
+        raise ActionRefused(_NEEDS_HISTORY.format(view.name))
+    newest = _newest_below(spark, settings, view.streams, view, starts)
     return _checked(settings, view, starts, _first_row_after(view, newest))
 
 
+def _plan_from_gold(
+    spark: "SparkSession", settings: "Settings", view: View, bounds: "Mapping[str, TopicOffsets]"
+) -> ResetPlan:
+    """Changes go on where gold has stopped. Of events, those count that gold's machines have not processed: by their times."""
+    if not isinstance(view, Keyed):
+        raise ActionRefused(
+            f"{view.name} is a view of windows, which has no machines in gold: use {EARLIEST}, or a time."
+        )
+    entry = ledger.latest(settings, gold_of(view))
+    if entry is None or entry.until is None or not ledger.untouched(settings, entry) or entry.machines is None:
+        raise ActionRefused(f"{gold_of(view)} has no machines from which {view.name} could go on: {_AFTER_ROLL_UP}")
+    ends = {(r.topic, r.partition): r.end for r in entry.ranges}
+    starts = _starts_at(settings, view, bounds, entry.until)
+    events = [stream for stream in view.streams if CONTRACTS[stream].kind == "events"]
+    for topic in bounds.keys() - {CONTRACTS[stream].topic for stream in events}:
+        starts[topic] = {p: ends.get((topic, p), 0) for p in bounds[topic].partitions}
+    for topic, offsets in starts.items():
+        for p, (first, _) in bounds[topic].partitions.items():
+            if ends.get((topic, p), 0) < first or offsets[p] < first:
+                raise ActionRefused(
+                    f"{topic}-{p}: gold has read up to offset {ends.get((topic, p), 0):,}, and the log begins at {first:,}: "
+                    f"{_AFTER_ROLL_UP}"
+                )
+    newest = _newest_below(spark, settings, events, view, starts)
+    if newest is not None and newest >= entry.until:
+        raise ActionRefused(
+            f"{view.name}: an event of {newest:%F %T} UTC is gone from the log, and gold is final only before "
+            f"{entry.until:%F %T}: {_AFTER_ROLL_UP}"
+        )
+    return ResetPlan(view.name, starts, None, Seed(entry.version, entry.until), entry.machines)
+
+
 def reset(settings: "Settings", planned: ResetPlan, reason: str, by: str, run_id: str | None = None) -> Reset:
-    """Create the planned generation. Whoever runs the query clears its table and switches to the new generation."""
-    number = generations.advance(settings, planned.query, reason, by, planned.starts, planned.since, run_id=run_id)
+    """Create the planned generation. Whoever runs the query clears its table and switches to the new generation.
+
+    Raises:
+        ActionRefused: gold's machines are gone or do not fit the view any more.
+    """
+    seed = planned.seed
+    if seed:
+        machines = SavedMachines(settings, planned.query).load(planned.machines)
+        if machines is None:
+            raise ActionRefused(f"{planned.query}: gold has gone on meanwhile: ask again.")
+        seed = replace(seed, copy=seeds.save(settings, machines))
+    number = generations.advance(
+        settings, planned.query, reason, by, planned.starts, planned.since, run_id=run_id, seed=seed
+    )
     return Reset(planned, number)
 
 
@@ -108,8 +174,8 @@ def _parse_time(to: str) -> datetime:
         time = None
     if time is None or time.tzinfo is None:
         raise ActionRefused(
-            f"{to!r} is not where a query can begin: use {EARLIEST}, a time with its zone such as 2026-11-20T10:00:00Z, or "
-            "offsets such as 0=120,1=88,2=93."
+            f"{to!r} is not where a query can begin: use {EARLIEST}, {GOLD}, a time with its zone such as "
+            "2026-11-20T10:00:00Z, or offsets such as 0=120,1=88,2=93."
         )
     return time.astimezone(UTC)
 
@@ -137,7 +203,9 @@ def _parse_offsets(view: View, bounds: "Mapping[str, TopicOffsets]", topics: lis
     return starts
 
 
-def _starts_at(settings: "Settings", view: View, bounds: "Mapping[str, TopicOffsets]", since: datetime) -> Starts:
+def _starts_at(
+    settings: "Settings", view: View, bounds: "Mapping[str, TopicOffsets]", since: datetime
+) -> dict[str, dict[int, int]]:
     """The offsets, by the brokers' time index, below which no event of the rows from ``since`` on lies."""
     starts: dict[str, dict[int, int]] = {}
     with closing(consumer(settings)) as reader:
@@ -152,14 +220,16 @@ def _starts_at(settings: "Settings", view: View, bounds: "Mapping[str, TopicOffs
     return starts
 
 
-def _newest_below(spark: "SparkSession", settings: "Settings", view: View, starts: Starts) -> datetime | None:
-    """The time (UTC) of the newest event below the offsets, from silver; None where there is no event.
+def _newest_below(
+    spark: "SparkSession", settings: "Settings", streams: Iterable[str], view: View, starts: Starts
+) -> datetime | None:
+    """The time (UTC) of the newest event of some streams below the offsets, from silver; None where there is no event.
 
     Raises:
         ActionRefused: silver has not processed all offsets below these.
     """
     newest: list[datetime] = []
-    for stream in view.streams:
+    for stream in streams:
         contract = CONTRACTS[stream]
         table, below = Tables.of(contract).log, starts[contract.topic]
         entry = ledger.latest(settings, table)
@@ -190,10 +260,7 @@ def _checked(settings: "Settings", view: View, starts: Starts, since: datetime |
     if since is None:
         return ResetPlan(view.name, starts, None)
     if view.needs_all_history:
-        raise ActionRefused(
-            f"{view.name}: its rows depend on all of history, so it can only be reset to {EARLIEST}, while its topics still hold "
-            "their first records; else restore a savepoint."
-        )
+        raise ActionRefused(_NEEDS_HISTORY.format(view.name))
     finals = {"live": live_final(settings, view), "gold": batch_final(settings, view)}
     if all(final is None or since + view.overlap > final for final in finals.values()):
         until = " and ".join(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lockstep.definition import Keyed
 from lockstep.errors import DataLoss
 from lockstep.live.checkpoint import Checkpoint
 
@@ -25,9 +26,10 @@ def lost_records(
             first = logs[topic].partitions.get(p, (0, 0))[0]
             if end < first:
                 views = ", ".join(view.name for _, view in members)
+                to = "gold" if isinstance(members[0][1], Keyed) else "earliest"
                 return DataLoss(
                     f"{topic}-{p}: offsets [{end}, {first}) are gone from the log before {views} read them live. Gold has them, "
-                    "if bronze has. Raise the topic's retention, and begin again with what the log has: `lockstep checkpoints "
-                    f"reset {members[0][1].name} --to earliest`{', and so each of the others' if len(members) > 1 else ''}."
+                    "if bronze has. Raise the topic's retention, and go on from there: `lockstep checkpoints "
+                    f"reset {members[0][1].name} --to {to}`{', and so each of the others' if len(members) > 1 else ''}."
                 )
     return None

@@ -1,4 +1,4 @@
-"""Remove the checkpoints of earlier jobs, and those that trials have left behind."""
+"""Remove the checkpoints of earlier jobs, those that trials have left behind, and machines with which queries have begun."""
 
 import time
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from lockstep import lake
 from lockstep.checkpoints import journal
 from lockstep.checkpoints.compatible import TRIALS
 from lockstep.live import generations
+from lockstep.live.seeds import SEEDS
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -17,7 +18,7 @@ _HOUR = 3600
 
 
 def tidy(settings: "Settings") -> list[str]:
-    """Remove the checkpoints of earlier jobs and of trials that nobody has written to for ``retain_hours``.
+    """Remove the checkpoints of earlier jobs and of trials, and seeds, that nobody has written to for ``retain_hours``.
 
     Returns:
         ``<job>/<number>`` of each checkpoint that was removed.
@@ -29,7 +30,9 @@ def tidy(settings: "Settings") -> list[str]:
     for query in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
         for checkpoint in filesystem.get_file_info(fs.FileSelector(query.path, allow_not_found=True)):
             name = f"{query.base_name}/{checkpoint.base_name}"
-            if (query.base_name == TRIALS or name in earlier) and _last_written(filesystem, checkpoint) < limit:
+            if (query.base_name in (TRIALS, SEEDS) or name in earlier) and _last_written(
+                filesystem, checkpoint
+            ) < limit:
                 filesystem.delete_dir(checkpoint.path)
                 removed.append(name)
     for job in earlier.values():

@@ -81,11 +81,11 @@ def restore(
 @app.command()
 def reset(
     query: Query,
-    to: Annotated[str, typer.Option(help="earliest, a time with its zone, or [topic:]partition=offset,…")],
+    to: Annotated[str, typer.Option(help="earliest, gold, a time with its zone, or [topic:]partition=offset,…")],
     reason: Reason,
     by: By = "",
 ) -> None:
-    """Start the query's next generation: it is computed again from a point of its topics."""
+    """Start the query's next generation: it is computed again from a point of its topics, or goes on from gold."""
     _carry_out(Action.RESET, query=query, to=to, reason=reason, by=by or getpass.getuser())
 
 

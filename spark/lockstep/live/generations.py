@@ -17,6 +17,7 @@ from pyarrow import fs
 from lockstep import lake
 from lockstep.control.database import control
 from lockstep.definition.tables import live_of
+from lockstep.live.seeds import Seed
 
 if TYPE_CHECKING:
     from lockstep.checkpoints.savepoints import Savepoint
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 # The name of the jobs that several views share. No view has it, because a view's name begins with a letter.
 SHARED = "_keyed"
-_COLUMNS = "query, generation, reason, started_by, starts, since, savepoint, job, job_number, streams, label"
+_COLUMNS = "query, generation, reason, started_by, starts, since, savepoint, job, job_number, streams, label, seed"
 
 
 @dataclass(frozen=True, order=True)
@@ -62,6 +63,7 @@ class Generation:
         shared: the job that it shares with other views; None: it has one of its own.
         streams: what its own job reads, where that is not what the view reads; see :class:`Job`.
         label: the name under which the state has the view's keys; empty: the view's own. A fork keeps the original's.
+        seed: the point of the batch layer that it continues; None: another one.
     """
 
     query: str
@@ -74,6 +76,7 @@ class Generation:
     shared: Job | None = None
     streams: tuple[str, ...] = ()
     label: str = ""
+    seed: Seed | None = None
 
     @property
     def job(self) -> Job:
@@ -164,20 +167,22 @@ def advance(
     since: datetime | None = None,
     savepoint: "Savepoint | None" = None,
     run_id: str | None = None,
+    seed: Seed | None = None,
 ) -> int:
     """Create the view's next generation, in a job of its own, and return its number. Whoever runs the view switches to it.
 
     Args:
         savepoint: it continues from this one.
         run_id: the run that asks; when the same run asks again, no further generation is created.
+        seed: it continues from this point of the batch layer.
     """
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO live_generations "
-            "(query, generation, reason, started_by, starts, since, savepoint, streams, label, run_id) "
+            "(query, generation, reason, started_by, starts, since, savepoint, streams, label, run_id, seed) "
             "SELECT %(query)s, greatest(before.last, %(in_lake)s) + 1, "
             "%(reason)s, %(by)s, %(starts)s, %(since)s, %(savepoint)s, %(streams)s, "
-            "%(label)s, %(run_id)s FROM "
+            "%(label)s, %(run_id)s, %(seed)s FROM "
             "(SELECT coalesce(max(generation), 1) AS last FROM live_generations WHERE query = %(query)s) before "
             "ON CONFLICT (query, run_id) DO NOTHING",
             {
@@ -191,6 +196,7 @@ def advance(
                 "streams": json.dumps(savepoint.streams if savepoint else ()),
                 "label": savepoint.label if savepoint else "",
                 "run_id": run_id,
+                "seed": json.dumps(seed.as_json()) if seed else None,
             },
         )
     return current(settings, query)
@@ -245,6 +251,7 @@ def _generation(
     job_number: int | None,
     streams: list[str],
     label: str,
+    seed: dict[str, Any] | None,
 ) -> Generation:
     return Generation(
         query=query,
@@ -257,4 +264,5 @@ def _generation(
         shared=Job(job, job_number, tuple(streams)) if job and job_number else None,
         streams=tuple(streams),
         label=label,
+        seed=Seed.of_json(seed) if seed else None,
     )

@@ -8,6 +8,7 @@ Spark's own watermark is not used: it counts from the next micro-batch on, drops
 record reaches the operator, if only to tell how far its partition has come (:mod:`~lockstep.live.watermarks`).
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -36,6 +37,9 @@ MACHINES = "machines"
 # What the operator gives: the view's label, a row of it as JSON (see :mod:`~lockstep.definition.states`), and its revision. The
 # row without a label has what the clocks show at the end of the micro-batch.
 OUTPUT = {"_view": "STRING", "_row": "STRING", "_revision": "BIGINT"}
+# What the operator begins with: a view's label, until when its machines have processed events (microseconds, UTC), and those of
+# them that a state partition has, as a JSON array of ``_key`` and ``_machine``.
+INITIAL = {"_label": "STRING", "_until": "BIGINT", "_machines": "STRING"}
 _POSITION = ("_stream", "_partition", "_offset")
 # What tells how far a partition has come, and is not kept.
 _OF_THE_RECORD = ("_partition", "_offset", "_timestamp")
@@ -92,6 +96,23 @@ class Machines(StatefulProcessor):
         self.waiting.add(now, waiting)
         return iter([*found, Row(_view=None, _row=states.dumps(dict(now)), _revision=0)])
 
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: "TimerValues") -> None:  # noqa: ARG002
+        """Begin with machines that have processed all events before an instant; ``initialState`` has :data:`INITIAL`."""
+        label = initialState["_label"]
+        watermarks = self._stored_watermarks()
+        watermarks.since[label] = initialState["_until"]
+        self.watermarks.update((watermarks.dump(),))
+        timers: list[Entry] = []
+        machines: dict[Name, str | None] = {}
+        for found in json.loads(initialState["_machines"]):
+            # A state partition without any has an empty one.
+            if found:
+                machine = Machine.load(found["_machine"])
+                self._wait((label, found["_key"]), machine, timers)
+                machines[label, found["_key"]] = machine.dump()
+        self.machines.write(machines)
+        self.waiting.add({}, timers)
+
     def close(self) -> None:
         """There is nothing to close: all state is in the state store."""
 
@@ -101,9 +122,7 @@ class Machines(StatefulProcessor):
         Args:
             entries: in the order of the log. Those without a view only tell how far their partition has come.
         """
-        watermarks = Watermarks(self.streams)
-        if stored := self.watermarks.get():
-            watermarks.load(stored[0])
+        watermarks = self._stored_watermarks()
         on_time: list[Entry] = []
         for entry in entries:
             partition, _, timestamp = (entry.pop(name) for name in _OF_THE_RECORD)
@@ -111,11 +130,18 @@ class Machines(StatefulProcessor):
             if entry["_view"] is not None:
                 # A partition that was added later may be behind the clock.
                 passed = max(passed, watermarks.shown.get(self.clocks[entry["_view"]], 0))
-                if passed * 1000 - entry["_time"] <= self.views[entry["_view"]].limit // MICROSECOND:
+                is_new = entry["_time"] >= watermarks.since.get(entry["_view"], entry["_time"])
+                if is_new and passed * 1000 - entry["_time"] <= self.views[entry["_view"]].limit // MICROSECOND:
                     on_time.append(entry)
         now = watermarks.show({*self.clocks.values()})
         self.watermarks.update((watermarks.dump(),))
         return now, on_time
+
+    def _stored_watermarks(self) -> Watermarks:
+        watermarks = Watermarks(self.streams)
+        if stored := self.watermarks.get():
+            watermarks.load(stored[0])
+        return watermarks
 
     def _due(self, entry: Entry) -> tuple[str, int]:
         """By which clock, and when, no earlier event can still be on time. An entry of a view that has left is due at once."""
@@ -140,19 +166,24 @@ class Machines(StatefulProcessor):
         return found
 
     def _run(self, name: Name, machine: Machine, events: list[Event], now: int, timers: list[Entry]) -> Iterator[Row]:
-        label, key = name
+        label, _ = name
         view = self.views[label]
         rows = machine.run(view, events, EPOCH + timedelta(milliseconds=now) - view.limit)
         if machine.due is not None and machine.due <= now:
             machine.due = None
-        timer = machine.next_timer(view)
+        self._wait(name, machine, timers)
+        return _rows(label, machine, rows)
+
+    def _wait(self, name: Name, machine: Machine, timers: list[Entry]) -> None:
+        """Let the machine be called at its next timer, unless it is called earlier anyway."""
+        label, key = name
+        timer = machine.next_timer(self.views[label])
         if timer is not None:
             entry = _timer(label, key, timer)
             _, due = self._due(entry)
             if machine.due is None or due < machine.due:
                 timers.append(entry)
                 machine.due = due
-        return _rows(label, machine, rows)
 
 
 def _by_machine(entries: Iterable[Entry]) -> dict[Name, list[Entry]]:

@@ -5,28 +5,32 @@ from datetime import timedelta
 from functools import singledispatch
 from typing import TYPE_CHECKING, cast
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
-from lockstep.definition.events import events_and_records
+from lockstep.definition.events import events_and_records, micros
 from lockstep.definition.tables import live_of
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_stream
+from lockstep.live import seeds
 from lockstep.live.checkpoint import STATE_PARTITIONS, Checkpoint
 from lockstep.live.generations import SHARED
-from lockstep.live.machine import KEY, OUTPUT, Machines
+from lockstep.live.machine import INITIAL, KEY, OUTPUT, Machines
 from lockstep.live.sink import PROPERTIES, Member, Sink
 from lockstep.live.watermarks import EventStream
 from lockstep.refine.parse import GOOD, parse
+from lockstep.session import to_dataframe
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, GroupedData, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from lockstep.contracts import Contract
+    from lockstep.live.seeds import Seed
     from lockstep.settings import Settings
 
 Starts = Mapping[str, Mapping[int, int]]
@@ -130,9 +134,26 @@ def _keyed(
     # records do. Two tasks for a core, because they also wait for the broker.
     keyed = _to_state_partitions(spark, inputs.coalesce(2 * config.cores)).groupBy(_PARTITION)
     contracts = {stream: CONTRACTS[stream] for stream in streams if CONTRACTS[stream].kind == "events"}
-    planned = Checkpoint(members[0][0].location(config)).first_planned()
+    checkpoint = Checkpoint(members[0][0].location(config))
+    planned = checkpoint.first_planned()
     machines = Machines(views, {s: _event_stream(config, contract, planned) for s, contract in contracts.items()})
-    return keyed.transformWithState(machines, ddl(OUTPUT), outputMode="Update", timeMode="None")
+    seed = members[0][0].seed if checkpoint.last_batch() is None else None
+    initial = _initial(spark, config, members[0][0].key_label, seed) if seed else None
+    return keyed.transformWithState(machines, ddl(OUTPUT), outputMode="Update", timeMode="None", initialState=initial)
+
+
+def _initial(spark: "SparkSession", config: "Settings", label: str, seed: "Seed") -> "GroupedData":
+    """The machines of a seed by state partition, in the columns of :data:`~lockstep.live.machine.INITIAL`."""
+    saved = seeds.load(config, seed.copy).select(["_key", "_machine"])
+    # The row without a machine goes to all state partitions, and tells each of them about ``_until``.
+    every = pa.concat_tables([saved, pa.table({"_key": [None], "_machine": [None]}, saved.schema)])
+    rows = to_dataframe(spark, every).withColumn("_view", F.when(F.col("_key").isNotNull(), F.lit(label)))
+    machines = F.to_json(F.collect_list(F.struct("_key", "_machine"))).alias("_machines")
+    found = _to_state_partitions(spark, rows).groupBy(_PARTITION).agg(machines)
+    columns = {"_label": F.lit(label), "_until": F.lit(micros(seed.until)), "_machines": F.col("_machines")}
+    return found.select(_PARTITION, *(columns[name].cast(kind).alias(name) for name, kind in INITIAL.items())).groupBy(
+        _PARTITION
+    )
 
 
 def _event_stream(config: "Settings", contract: "Contract", planned: Starts) -> EventStream:

@@ -45,12 +45,15 @@ class Watermarks:
         shown: by clock, the latest time that it has shown. A clock never goes back.
         partitions: by stream, those for whose first record clocks wait. One that is added later counts from its first record on,
             also after a restart: a micro-batch that runs again must show the same time, or its rows would come twice.
+        since: by view, the time from which its events count, where the machines that the job began with have processed those
+            before (microseconds).
     """
 
     streams: Mapping[str, EventStream]
     newest: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     shown: dict[str, int] = field(default_factory=dict)
     partitions: dict[str, list[int]] = field(default_factory=dict)
+    since: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.partitions = {name: [*stream.partitions] for name, stream in self.streams.items()}
@@ -74,7 +77,9 @@ class Watermarks:
 
     def dump(self) -> str:
         """Their text, for the state."""
-        return json.dumps({"newest": self.newest, "shown": self.shown, "partitions": self.partitions})
+        return json.dumps(
+            {"newest": self.newest, "shown": self.shown, "partitions": self.partitions, "since": self.since}
+        )
 
     def load(self, text: str) -> None:
         """Go on from a text of :meth:`dump`."""
@@ -84,3 +89,4 @@ class Watermarks:
         self.shown = stored["shown"]
         # A state of before has none.
         self.partitions |= stored.get("partitions", {})
+        self.since = stored.get("since", {})

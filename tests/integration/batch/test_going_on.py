@@ -140,12 +140,12 @@ def test_machines_of_the_last_roll_ups_are_kept(settings, view, numbers):
     for event in "abcdefg":
         numbers(view, event)
     last = [entry.machines for entry in islice(ledger.entries(settings, gold_of(view)), 5)]
-    assert sorted(going_on.SavedMachines(settings, view).names()) == sorted(last)
+    assert sorted(going_on.SavedMachines(settings, view.name).names()) == sorted(last)
 
 
 def test_machines_that_are_lost_are_computed_again(settings, view, numbers):
     numbers(view, "a", "b")
-    going_on.SavedMachines(settings, view).remove_all_but([])
+    going_on.SavedMachines(settings, view.name).remove_all_but([])
     assert numbers(view, "c")["c"] == 3
 
 

@@ -1,88 +1,38 @@
 """Views that join tables and streams, through Kafka and Spark: in both layers, later changes correct earlier rows."""
 
-import json
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from tests.support.alone import alone
 from tests.support.records import at
 from tests.support.records import change_record as changed
 from tests.support.records import event_record as happened
 
 from lockstep import service
-from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
-from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition import View
-from lockstep.definition.registry import VIEWS
-from lockstep.definition.tables import gold_of, live_of
-from lockstep.ingest.bronze import ingest
-from lockstep.kafka_clients import confluent_config, ensure_topics
-from lockstep.refine.silver import refine
 from lockstep.settings import Settings
-
-Feed = Callable[..., None]
 
 
 @contextmanager
-def running_alone(settings: Settings, name: str) -> Iterator[tuple[Feed, Callable[[], list[Any]]]]:
+def running_alone(settings: Settings, name: str) -> Iterator[tuple[Callable[..., None], Callable[[], list[Any]]]]:
     """Run a view live on topics and tables of its own.
 
     Gives a function that sends records, and one that reads the view's rows. At the end, batch must have the same rows.
     """
-    suffix = uuid.uuid4().hex[:8]
-    view = replace(VIEWS[name], name=f"{name}_{suffix}")
-    before = dict(CONTRACTS)
-    own = {n: replace(before[n], name=f"{n}_{suffix}", topic=f"{n}_{suffix}", partitions=1) for n in view.streams}
-    CONTRACTS.update(own)
-    try:
-        ensure_topics(settings, own)
-        producer = Producer(confluent_config(settings) | {"acks": "all", "enable.idempotence": True, "log_level": 0})
+    with alone(settings, name) as one, connect(settings, "live") as spark:
+        running = service.start(spark, settings, one.view)
 
-        def feed(*records: Any, passed: float) -> None:
-            for record in records:
-                arrival = int(record.arrival.timestamp() * 1000)
-                producer.produce(
-                    own[record.stream].topic, json.dumps(record.value).encode(), b"k", timestamp=arrival, partition=0
-                )
-            for contract in own.values():
-                heartbeat: dict[str, Any] = {
-                    "headers": [("lockstep-heartbeat", b"1")],
-                    "timestamp": int(at(passed).timestamp() * 1000),
-                }
-                producer.produce(contract.topic, None, None, partition=0, **heartbeat)
-            assert producer.flush(30) == 0
+        def rows() -> list[Any]:
+            running.processAllAvailable()
+            return one.live_rows(spark)
 
-        with connect(settings, "live") as spark:
-            running = service.start(spark, settings, view)
-            try:
-                yield feed, lambda: _live(spark, view, running)
-                assert sorted(map(str, _live(spark, view, running))) == sorted(map(str, _batch(settings, view, own)))
-            finally:
-                running.stop()
-    finally:
-        CONTRACTS.clear()
-        CONTRACTS.update(before)
-
-
-def _live(spark: Any, view: View, running: Any) -> list[Any]:
-    running.processAllAvailable()
-    rows: list[Any] = spark.table(live_of(view)).drop("at", "_revision", "_updated_at").collect()
-    return rows
-
-
-def _batch(settings: Settings, view: View, own: dict[str, Contract]) -> list[Any]:
-    with connect(settings, "batch") as spark:
-        for contract in own.values():
-            ingest(spark, settings, contract, "run")
-            refine(spark, settings, contract, "run")
-        roll_up(spark, settings, view, "run")
-        rows: list[Any] = spark.table(gold_of(view)).drop("at").collect()
-    return rows
+        try:
+            yield one.feed, rows
+            assert sorted(map(str, rows())) == sorted(map(str, one.take()))
+        finally:
+            running.stop()
 
 
 def user(age: int, second: float) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def test_which_layer_is_ahead_is_known_from_saved_machines_and_without_them(desk
     with monkeypatch.context() as patch:
         patch.setattr(attribute, "_with_causes", lambda *_: pytest.fail("history was read"))
         assert desk.verdict() == ("explained", {Cause.NOT_YET_SEEN})
-    files = SavedMachines(desk.settings, desk.view)
+    files = SavedMachines(desk.settings, desk.view.name)
     assert len(files.names()) == 3
     files.remove_all_but([])
     assert desk.verdict() == ("explained", {Cause.NOT_YET_SEEN})

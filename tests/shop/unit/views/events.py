@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from tests.shop.oracles.record import Record
-from tests.shop.unit.views.feed import bag, batch, in_steps, live, route
+from tests.shop.unit.views.feed import bag, batch, from_gold, in_steps, live, route
 from tests.support.records import START, at
 
 from lockstep.contracts import CONTRACTS
@@ -57,4 +57,5 @@ def rows_of(view: Keyed, key: Key, events: Iterable[Event], cuts: Iterable[float
     rows = live(view, routed, END, cuts)
     assert bag(rows, without="") == bag(batch(view, routed, END), without="")
     assert bag(rows, without="") == bag(in_steps(view, routed, END, Random(1)), without="")
+    assert bag(rows, without="") == bag(from_gold(view, routed, END, Random(2)), without="")
     return rows

@@ -20,7 +20,7 @@ from lockstep.batch.compute import go_on
 from lockstep.batch.saved_machines import SCHEMA
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Input, Keyed, states
-from lockstep.definition.events import LIVE_COLUMNS, event, time_of
+from lockstep.definition.events import LIVE_COLUMNS, event, micros, time_of
 from lockstep.definition.keyed import advance, final, in_log_order
 from lockstep.live.machine import Machines
 from lockstep.live.watermarks import EventStream
@@ -165,6 +165,28 @@ def in_steps(view: Keyed, by_key: Mapping[str, list[Routed]], until: datetime, d
     return [{"at": row["at"]} | {name: row.get(name) for name in view.columns} for row in kept]
 
 
+def from_gold(view: Keyed, by_key: Mapping[str, list[Routed]], until: datetime, dice: Random) -> list[dict[str, Any]]:
+    """The rows of batch until a random moment, and then of a live query that begins with batch's machines and all events."""
+    times = [time_of(row) for rows in by_key.values() for row in rows if not row["_position"]] or [START]
+    cut = min(times) + (max(times) - min(times) + timedelta(seconds=30)) * dice.random()
+    result = []
+    for key, rows in by_key.items():
+        changes: dict[Any, list[Routed]] = defaultdict(list)
+        for row in rows:
+            if row["_position"]:
+                changes[row["_stream"], row["_id"]].append(row)
+        events = [row for row in rows if not row["_position"]]
+        final_events = {(row["_stream"], row["_id"]): row for row in events if time_of(row) < cut}.values()
+        new = [row | {"_key": key} for row in [*_some(changes, dice), *final_events]]
+        emitted, saved = go_on(view, SCHEMA.empty_table(), new, cut, view.upserts)
+        machine = LiveMachine(view)
+        machine.begin(saved.to_pylist(), cut)
+        emitted += machine.deliver(*events, *_some(changes, None))
+        emitted += machine.pass_to(until)
+        result += final(view, [{"at": row["at"]} | {name: row.get(name) for name in view.columns} for row in emitted])
+    return result
+
+
 def shuffled(view: Keyed, by_key: Mapping[str, list[Routed]], until: datetime, dice: Random) -> list[dict[str, Any]]:
     """The rows of the live layer, with changes that come in a random order and micro-batches that end at random."""
     arrivals = [(row["_arrival"] - START).total_seconds() for rows in by_key.values() for row in rows] or [0.0]
@@ -189,6 +211,12 @@ class LiveMachine:
         streams = {stream: EventStream([0], _BOUND) for stream in self._streams}
         self._view, self._machine, self._offset = view, Machines({view.name: view}, streams), 0
         self._machine.init(StateStore())  # type: ignore[arg-type]
+
+    def begin(self, saved: Iterable[Mapping[str, Any]], until: datetime) -> None:
+        """Begin with the machine of a roll-up, if there is one."""
+        machines = json.dumps([{"_key": "key", "_machine": row["_machine"]} for row in saved] or [{}])
+        initial = {"_label": self._view.name, "_until": micros(until), "_machines": machines}
+        self._machine.handleInitialState(None, initial, None)  # type: ignore[arg-type]
 
     def deliver(self, *rows: Routed) -> list[dict[str, Any]]:
         """The rows that the machine emits when these arrive in one micro-batch."""

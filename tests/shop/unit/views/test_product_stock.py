@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import low_stock_alerts, product_stock
-from tests.shop.unit.views.feed import LiveMachine, bag, batch, in_steps, route, shuffled
+from tests.shop.unit.views.feed import LiveMachine, bag, batch, from_gold, in_steps, route, shuffled
 from tests.support.records import at, change_record, table_records
 
 from lockstep.definition import Event, states
@@ -63,6 +63,8 @@ def test_however_changes_interleave_the_rows_are_the_oracles(found, dice: Random
         assert bag(batch(view, routed, END)) == expected
         assert bag(shuffled(view, routed, END, dice)) == expected
         assert bag(in_steps(view, routed, END, dice)) == expected
+        assert bag(from_gold(view, routed, END, dice)) == expected
+    assert bag(from_gold(view, routed, END, dice)) == expected
 
 
 def rows(view, *records):

@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import sensor_alerts as oracle
-from tests.shop.unit.views.feed import bag, batch, in_steps, live, route, shuffled
+from tests.shop.unit.views.feed import bag, batch, from_gold, in_steps, live, route, shuffled
 from tests.support.records import at, event_record
 
 from shop.views.sensor_alerts import VIEW
@@ -44,6 +44,7 @@ def test_the_rows_are_the_oracles(measured, dice: Random):
     assert bag(batch(VIEW, routed, END)) == expected
     assert bag(shuffled(VIEW, routed, END, dice)) == expected
     assert bag(in_steps(VIEW, routed, END, dice)) == expected
+    assert bag(from_gold(VIEW, routed, END, dice)) == expected
 
 
 def test_one_high_reading_raises_no_alert_and_a_warm_hour_raises_one_until_it_has_cooled():
