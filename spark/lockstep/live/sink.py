@@ -20,6 +20,7 @@ from lockstep.definition.machine import as_table
 from lockstep.definition.version import definition_version
 from lockstep.definition.view import Output
 from lockstep.lake import Txn
+from lockstep.lake.compaction import compact
 from lockstep.lake.small_commits import SmallCommits, newest
 from lockstep.live import lease
 from lockstep.live.checkpoint import Batch, Checkpoint
@@ -131,7 +132,7 @@ class ViewSink:
         if self.alerts:
             self.alerts(spark.createDataFrame(rows), batch.number)
         if table.version // TIDY_EVERY > self._tidied:
-            table.compact()
+            compact(table)
             table.vacuum(OLD_FILES_HOURS)
             self._tidied = table.version // TIDY_EVERY
 

@@ -1,38 +1,18 @@
-"""Put the rows of small files into larger ones, and each row into few of them.
+"""Compact the files of a table, by the engine that its size asks for."""
 
-A new file is at least twice as large as any of those that it replaces. So a row is rewritten a dozen times at most until its
-file is large enough, however often files are added.
-"""
-
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lockstep import lake
-from lockstep.lake.small_commits import SMALL_FILE, SmallCommits
+from lockstep.lake import compaction
+from lockstep.lake.small_commits import SmallCommits
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.settings import Settings
 
-# Compaction rewrites data, so it waits for several files. A table that is written every minute has as many after 16 minutes.
-SMALL_FILES = 16
 # Bytes that one process compacts without Spark, in seconds and with little memory.
 FEW_BYTES = 256 << 20
-
-
-def taken(sizes: Iterable[int]) -> list[int]:
-    """The sizes (bytes) of the files that are compacted, the smallest first; none where it is not worth it. Pure."""
-    # Two larger ones would not fit into one file.
-    small = sorted(size for size in sizes if size <= SMALL_FILE // 2)
-    count, total = 0, 0
-    for number, size in enumerate(small, 1):
-        if size > total and count:
-            break
-        if size <= total and number >= SMALL_FILES:
-            count = number
-        total += size
-    return small[:count]
 
 
 def compact(spark: "SparkSession", settings: "Settings", table: str, opened: SmallCommits, *, by_spark: bool) -> None:
@@ -41,12 +21,10 @@ def compact(spark: "SparkSession", settings: "Settings", table: str, opened: Sma
     Args:
         by_spark: only Spark may commit to the table.
     """
-    for partition, sizes in opened.file_sizes().items():
-        files = taken(sizes)
-        if files and (by_spark or sum(files) > FEW_BYTES):
-            # All partitions at once.
-            spark.sql(f"OPTIMIZE delta.`{lake.path(settings, table)}`")
-            return
-        if files:
-            # Those of the next size are not among them, unless they are as large.
-            opened.compact(min((size for size in sizes if size > files[-1]), default=SMALL_FILE), partition)
+    found = [sum(compaction.taken(sizes)) for sizes in opened.file_sizes().values()]
+    if not any(found):
+        return
+    if by_spark or max(found) > FEW_BYTES:
+        spark.sql(f"OPTIMIZE delta.`{lake.path(settings, table)}`")
+    else:
+        compaction.compact(opened)

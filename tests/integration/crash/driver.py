@@ -18,8 +18,8 @@ from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.failpoints import VARIABLE
-from lockstep.lake import writes
-from lockstep.maintain import compaction, maintain
+from lockstep.lake import compaction, writes
+from lockstep.maintain import maintain
 from lockstep.service.__main__ import main as service_main
 
 MAX_OFFSETS = 60

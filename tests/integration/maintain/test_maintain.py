@@ -7,7 +7,8 @@ import pytest
 from lockstep import lake, ledger
 from lockstep.definition.tables import bronze_of
 from lockstep.ingest.bronze import ingest
-from lockstep.maintain import compaction, maintain
+from lockstep.lake import compaction
+from lockstep.maintain import maintain
 from lockstep.maintain.run import MaintenanceFailed
 
 

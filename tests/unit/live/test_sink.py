@@ -1,9 +1,11 @@
 """Of the rows that one micro-batch has for a key, the one of the highest revision is written, over the one that is there."""
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,8 @@ from lockstep.definition.tables import live_of
 from lockstep.lake import Txn
 from lockstep.lake.paths import path
 from lockstep.lake.small_commits import SmallCommits, newest
+from lockstep.live import sink
+from lockstep.live.checkpoint import Batch
 from lockstep.live.generations import Generation
 from lockstep.live.sink import ViewSink
 from lockstep.settings import Settings
@@ -34,6 +38,37 @@ def test_the_newest_row_of_each_key_is_kept(rows):
         expected[row["user"], row["page"]] = row
     kept = newest(pa.Table.from_pylist(made, SCHEMA), ("user", "page"), "_revision").to_pylist()
     assert sorted(kept, key=repr) == sorted(expected.values(), key=repr)
+
+
+@pytest.fixture
+def minutes(tmp_path, monkeypatch):
+    """The live table of views in minutes, and a function that writes one minute's row in a micro-batch of its own."""
+    own_ports(monkeypatch, tmp_path)
+    monkeypatch.setattr(sink, "definition_version", lambda _: "1")
+    view, settings, utc = VIEWS["page_views_per_minute"], Settings(), pa.timestamp("us", "UTC")
+    columns = {"window_start": utc, "window_end": utc, "page": pa.string(), "views": pa.int64(), "_updated_at": utc}
+    DeltaTable.create(path(settings, live_of(view)), pa.schema(columns.items()))
+    write_rows = ViewSink(Generation(view.name), view)
+
+    def write(minute):
+        at = START + timedelta(minutes=minute)
+        row = {"window_start": at, "window_end": at, "page": "/", "views": minute}
+        found = pa.Table.from_pylist([row], pa.schema([*columns.items()][:-1]))
+        write_rows(None, settings, found, Batch(minute, (), 0, 0, {}), 0)
+
+    return Path(path(settings, live_of(view))), write
+
+
+def test_a_live_table_has_few_files_however_long_its_query_runs(minutes, monkeypatch):
+    monkeypatch.setattr(sink, "TIDY_EVERY", 20)
+    monkeypatch.setattr(sink, "OLD_FILES_HOURS", 0)
+    root, write = minutes
+    counted = {}
+    for minute in range(120):
+        write(minute)
+        counted[minute] = len(list(root.glob("*.parquet")))
+    assert max(list(counted.values())[60:]) <= max(list(counted.values())[:60])
+    assert sorted(DeltaTable(root).to_pyarrow_table()["views"].to_pylist()) == [*range(120)]
 
 
 def test_a_window_is_replaced_in_every_time_zone_of_the_worker(tmp_path, monkeypatch):

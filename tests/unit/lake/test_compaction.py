@@ -5,8 +5,8 @@ from math import log2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep.lake.compaction import SMALL_FILES, taken
 from lockstep.lake.small_commits import SMALL_FILE
-from lockstep.maintain.compaction import SMALL_FILES, taken
 
 KB, MB = 1 << 10, 1 << 20
 sizes = st.lists(st.integers(1, 2 * SMALL_FILE), max_size=60)
