@@ -137,7 +137,9 @@ class Settings(BaseSettings):
         gt=0,
         description="a record that is older, and that a layer has not read, is a problem of `lockstep status`",
     )
-    airflow_hours: int = Field(720, ge=168, description="how long Airflow's database keeps runs")
+    airflow_hours: int = Field(
+        720, ge=168, description="how long Airflow's database keeps runs, and ops.* what they found"
+    )
 
     notifiers: tuple[Notifier, ...] = Field((), description="who is told of problems, by which of Airflow's notifiers")
 

@@ -15,6 +15,7 @@ from lockstep.control.intervals import holders
 from lockstep.control.leases import lease
 from lockstep.definition.tables import written_under
 from lockstep.errors import LockstepError
+from lockstep.lake import Txn, small_commits
 from lockstep.lake.small_commits import SmallCommits
 from lockstep.ledger import RETENTION, archive, integrity
 from lockstep.maintain import compaction
@@ -36,6 +37,8 @@ BY_SPARK = "marts."
 SPARKS_LEAST = 168
 # Its records are in the control database, and may have to be found in its log: see lockstep.ledger.ops_table.
 BOOKKEEPING = "ops."
+# By table of bookkeeping that gets rows with each run or every few seconds, the column that says when.
+KEPT_AS_LONG_AS_RUNS = {"ops.live_progress": "at", "ops.reconciliation": "reconciled_at", "ops.quality": "checked_at"}
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run
 
     No file younger than ``retain_hours`` is removed: a reader, an as-of query or a replay's undo may still need it. Nor is one of
     a version that readers are held at, however old it is. A log keeps ``log_hours``, what is not archived, and the newest entry.
+    What runs have found is kept as long as Airflow keeps the runs (``airflow_hours``).
     Tables of a replay that is under way are skipped. Shadow tables that no replay needs are removed.
 
     Raises:
@@ -134,6 +138,8 @@ def _maintain(
         if table.startswith(archive.LAYERS):
             opened.set_properties(RETENTION)
         before = opened.file_sizes()
+        if table in KEPT_AS_LONG_AS_RUNS:
+            forget(settings, opened, table, datetime.now(UTC) - timedelta(hours=settings.airflow_hours))
         compaction.compact(spark, settings, table, opened, by_spark=table.startswith(BY_SPARK))
         if table.startswith(BY_SPARK):
             spark.sql(
@@ -144,6 +150,15 @@ def _maintain(
             _trim(settings, table, held.get(table))
         after = opened.file_sizes()
         return MaintenanceResult(table, *(sum(map(len, sizes.values())) for sizes in (before, after)))
+
+
+def forget(settings: "Settings", opened: SmallCommits, table: str, before: datetime) -> None:
+    """Remove the rows of a table of bookkeeping from before an instant (UTC)."""
+    # As text: delta-rs does not compare a column with a literal of another precision.
+    old = f"{KEPT_AS_LONG_AS_RUNS[table]} < '{before:%F %T}'"
+    if small_commits.collect(settings, table, old, [KEPT_AS_LONG_AS_RUNS[table]]).num_rows:
+        txn = Txn(f"forget:{table}", opened.version + 1)
+        opened.replace(opened.schema.empty_table(), old, txn, {"writer": "maintain"})
 
 
 def _trim(settings: "Settings", table: str, held: int | None) -> None:
