@@ -173,8 +173,16 @@ def _stream(latest: Latest, contract: Contract, partitions: list[PartitionLag], 
         partitions=partitions,
         overdue=overdue,
         fresh_at=bronze.committed_at if bronze else None,
+        newest=_newest(silver, partitions) if contract.kind == "events" else {},
         **{name: counts.get(name, 0) for name in ("silver", "duplicates", "quarantined", "markers")},
     )
+
+
+def _newest(silver: ledger.Entry | None, partitions: Iterable[PartitionLag]) -> dict[int, datetime | None]:
+    """The newest timestamps of the partitions that silver has read to their ends."""
+    stamps = silver.newest if silver else {}
+    read = (p.partition for p in partitions if not p.lag.get("silver"))
+    return {p: datetime.fromtimestamp(stamps[p] / 1000, UTC) if p in stamps else None for p in read}
 
 
 def _ends(entry: ledger.Entry | None, topic: TopicOffsets) -> dict[int, int]:

@@ -27,6 +27,7 @@ class Stream:
         partitions: the same per partition.
         overdue: by layer that lags further than it may: how many offsets are too old to be unread.
         fresh_at: the time of the newest bronze commit in milliseconds (UTC); None before the first.
+        newest: of a stream of events, by partition, the newest Kafka timestamp in silver (UTC); None: it has had no record.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Stream:
     partitions: Sequence[PartitionLag] = ()
     overdue: Mapping[str, int] = field(default_factory=dict)
     fresh_at: int | None = None
+    newest: Mapping[int, datetime | None] = field(default_factory=dict)
 
     @property
     def waiting(self) -> int:

@@ -8,6 +8,8 @@ from lockstep.status.model import HEALTHY, Problem, Status
 
 # transaction.max.timeout.ms of a broker is 15 minutes: then it ends a transaction of which it knows.
 _LONGEST_TRANSACTION = timedelta(minutes=15)
+# The live service sends a heartbeat after seconds.
+_QUIET = timedelta(minutes=10)
 # Below this, PostgreSQL and the broker are close to a write that fails: the share of the disk, or the bytes if that is less.
 _FREE_SHARE, _FREE_BYTES = 0.05, 2 * 1024**3
 # Time to get a new certificate.
@@ -41,6 +43,7 @@ def problems(status: Status, now: datetime) -> list[Problem]:
         *_topics(status),
         *_sums(status),
         *_transactions(status, now),
+        *_quiet_partitions(status),
         *_lags(status),
         *_live(status),
         *_late_rows(status),
@@ -133,6 +136,20 @@ def _transactions(status: Status, now: datetime) -> Iterator[Problem]:
                     f"{p.waiting:,} records of {s.topic}-{p.partition} wait behind a transaction that is open",
                     "see `lockstep kafka transactions find-hanging`",
                     p.written_at,
+                )
+
+
+def _quiet_partitions(status: Status) -> Iterator[Problem]:
+    for s in status.streams:
+        stamps = [at for at in s.newest.values() if at]
+        for partition, at in s.newest.items():
+            if stamps and (at is None or max(stamps) - at > _QUIET):
+                yield Problem(
+                    f"quiet:{s.topic}-{partition}",
+                    f"{s.topic}-{partition} has had no record for a while, and others of its topic have, so views with "
+                    "machines wait for it, and no later window is final",
+                    "give the account the right WRITE on the topic, so that the live service sends heartbeats, or write to it",
+                    at,
                 )
 
 

@@ -159,6 +159,20 @@ def test_a_transaction_that_hangs_is_named_and_one_that_is_under_way_is_not() ->
     ]
 
 
+def test_a_partition_without_records_that_holds_up_the_others_is_named() -> None:
+    others = {0: NOW, 1: NOW - timedelta(minutes=10)}
+    assert lines(streams=[replace(STREAM, newest=others)]) == []
+    line = (
+        "clicks-2 has had no record for a while, and others of its topic have, so views with machines wait for it, and no later "
+        "window is final{}: give the account the right WRITE on the topic, so that the live service sends heartbeats, or write "
+        "to it"
+    )
+    old, never = ({2: NOW - timedelta(minutes=11)}, {2: None})
+    assert lines(streams=[replace(STREAM, newest=others | old)]) == [line.format(" (since 2026-11-20 11:49:00 UTC)")]
+    assert lines(streams=[replace(STREAM, newest=others | never)]) == [line.format("")]
+    assert lines(streams=[replace(STREAM, newest=dict.fromkeys(range(3)))]) == [], "nobody has written anything"
+
+
 def test_layers_that_lag_are_named_once_each_with_the_streams_and_views_that_lag_most() -> None:
     orders = replace(STREAM, name="orders", overdue={"bronze": 7, "gold.a": 1, "gold.b": 2})
     views = {f"gold.{name}": 1 for name in "cdef"}
