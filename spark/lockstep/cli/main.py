@@ -32,6 +32,7 @@ _COMMANDS = {
     "serving": "lockstep.cli.serving:serving",
     "replay": "lockstep.cli.replay:app",
     "checkpoints": "lockstep.cli.checkpoints:app",
+    "leases": "lockstep.cli.leases:app",
     "alerts": "lockstep.cli.alerts:app",
     "sql": "lockstep.cli.sql:sql",
     "airflow": "lockstep.cli.tools:airflow",

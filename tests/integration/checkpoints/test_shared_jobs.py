@@ -33,6 +33,12 @@ def numbered(state, event):
     return number, [{"user_id": event.data["user_id"], "event_id": event.data["event_id"], "number": number}]
 
 
+def doubled(state, event):
+    """Number them, and say twice the number too."""
+    number, rows = numbered(state, event)
+    return number, [row | {"twice": 2 * number} for row in rows]
+
+
 def squeamish(state, event):
     """Number them too, but fail at one page."""
     if event.data["page"] == "/poison":
@@ -208,6 +214,24 @@ def test_a_savepoint_of_one_view_is_restored_and_forked_with_its_own_state(spark
         assert numbers(first) == [*FOUR]
     finally:
         del VIEWS[beside.name]
+
+
+def test_a_fork_may_have_a_column_more_and_goes_on_with_the_state(spark, settings, pair, visit, numbers):
+    first, _ = pair
+    generations.share(settings, pair)
+    visit(TWO)
+    run(settings, *pair)
+    wider = replace(first, name=f"{first.name}_wider", columns=COLUMNS | {"twice": "BIGINT"}, process=doubled)
+    VIEWS[wider.name] = wider
+    try:
+        forks.fork(spark, settings, first, wider, "a column more", "tester")
+        visit([3])
+        run(settings, wider)
+        assert numbers(wider) == [1, 2, 3]
+        rows = spark.table(f"live.{wider.name}").collect()
+        assert {row["number"]: row["twice"] for row in rows} == {1: None, 2: None, 3: 6}
+    finally:
+        del VIEWS[wider.name]
 
 
 def test_the_state_of_a_shared_job_is_shown_by_view(spark, settings, pair, visit, shop):

@@ -2,10 +2,13 @@
 
 import json
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from pyspark import cloudpickle
+from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 from tests.support.shop import Shop, add_partitions
 
 from lockstep import ledger, service
@@ -14,6 +17,7 @@ from lockstep.catalog import connect
 from lockstep.definition import Input, Keyed
 from lockstep.definition.tables import gold_of, live_of
 from lockstep.ingest.bronze import ingest
+from lockstep.kafka_clients import confluent_config
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 
@@ -111,3 +115,53 @@ def test_partitions_added_under_a_running_query_are_read_at_once_and_after_a_res
     assert ids(rows, gold_of(keyed)) == ids(rows, live_of(keyed)) == ["after", "before", "p3", "p4"]
     assert {r.partition for r in ledger.latest(settings, gold_of(keyed)).ranges} == set(range(5))
     assert reconcile(spark, settings, keyed, "run").verdict == "equal"
+
+
+def test_a_partition_with_an_open_transaction_does_not_look_idle_where_the_broker_stamps_the_records(
+    spark, settings, stream, keyed, rows
+):
+    """Review finding 9: the stamps of others went on, and what the transaction had written was late when it was committed."""
+    by_broker = {"message.timestamp.type": "LogAppendTime"}
+    resource = ConfigResource(ConfigResource.Type.TOPIC, stream.topic)
+    resource.set_incremental_configs(
+        [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in by_broker.items()]
+    )
+    config = confluent_config(settings) | {"log_level": 0}
+    AdminClient(config).incremental_alter_configs([resource])[resource].result(30)
+    slow = Producer(config | {"transactional.id": f"slow-{stream.topic}"})
+    slow.init_transactions(30)
+    slow.begin_transaction()
+    quick = Producer(config)
+
+    def view(producer, event, partition):
+        page_view = {"event_id": event, "event_time": f"{datetime.now(UTC):%FT%T.%fZ}", "user_id": "u", "page": "/"}
+        producer.produce(stream.topic, json.dumps(page_view).encode(), partition=partition)
+        producer.flush(30)
+
+    def all_pass():
+        for partition in range(stream.partitions):
+            quick.produce(stream.topic, partition=partition, headers=[("lockstep-heartbeat", b"1")])
+        quick.flush(30)
+
+    all_pass()
+    view(slow, "in the transaction", 0)
+    view(quick, "beside it", 1)
+    with connect(settings, "live") as own:
+        running = service.start(own, settings, keyed)
+        for _ in range(2):
+            all_pass()
+            rolled_up(spark, settings, stream, keyed)
+            running.processAllAvailable()
+        assert ids(rows, gold_of(keyed)) == ids(rows, live_of(keyed)) == [], "nobody knows what is in the transaction"
+        slow.commit_transaction(30)
+
+        def both_are_there():
+            all_pass()
+            rolled_up(spark, settings, stream, keyed)
+            running.processAllAvailable()
+            return ids(rows, gold_of(keyed)) == ids(rows, live_of(keyed)) == ["beside it", "in the transaction"]
+
+        # They are final when the lateness is over.
+        Retrying(stop=stop_after_delay(60), wait=wait_fixed(1), retry=retry_if_not_result(bool))(both_are_there)
+        running.stop()
+    assert rows(f"late.{keyed.name}") == []

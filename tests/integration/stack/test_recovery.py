@@ -26,6 +26,7 @@ from lockstep.errors import DataLoss
 from lockstep.ingest.bronze import behind, ingest
 from lockstep.ingest.truncation import accept_truncation
 from lockstep.kafka_clients import confluent_config, ensure_topics
+from lockstep.service.log_watch import LogWatch
 from lockstep.settings import Settings
 from lockstep.stack import broker, net, postgres
 from lockstep.stack.errors import Unhealthy
@@ -110,6 +111,9 @@ def test_a_log_that_lost_its_end_is_noticed_even_when_it_has_grown_again_and_goe
         send(shop, 0, *"ghij")
         assert ingest(spark, settings, stream, "run").rows == 4
 
+        watch = LogWatch(settings, [stream])
+        watch.look()
+        assert watch.changed == {}
         stack.stop("kafka")
         cut_log(settings, stream.topic, 0, 7)
         cut_log(settings, stream.topic, 1, 3)
@@ -118,6 +122,8 @@ def test_a_log_that_lost_its_end_is_noticed_even_when_it_has_grown_again_and_goe
         assert behind(settings, [stream]) == [stream]
         with pytest.raises(DataLoss, match=r"truncated-0: the broker lost offsets \[7, 10\).*records at \[7, 12\)"):
             ingest(spark, settings, stream, "run")
+        watch.look()
+        assert "the broker lost offsets [7, 10)" in str(watch.changed[stream.topic]), "and live queries stop"
 
         accepted = accept_truncation(settings, stream, by="an operator", reason="a power cut")
         lost = [(r.partition, r.start, r.end) for r in accepted.entry.lost]
@@ -131,6 +137,8 @@ def test_a_log_that_lost_its_end_is_noticed_even_when_it_has_grown_again_and_goe
     assert len({(row["partition"], row["offset"]) for row in rows}) == len(rows)
     assert list(ledger.problems(reversed(list(ledger.entries(settings, table))))) == []
     assert behind(settings, [stream]) == []
+    watch.look()
+    assert watch.changed == {}
 
 
 def topics(settings: Settings) -> set[str]:
