@@ -108,13 +108,15 @@ def classify(
 
 def kept_before(settings: "Settings", previous: "Entry", parsed: pa.Table, contract: "Contract") -> dict[Identity, int]:
     """By identity, when the row of silver's log that was kept last arrived, of which one of the parsed rows may be a copy."""
-    if not parsed.num_rows:
+    # Only these can be copies. Other records may be as old as anybody says.
+    good = parsed.filter(~pc.field("_marker") & pc.field("_reason").is_null())
+    if not good.num_rows:
         return {}
-    since = pc.min(parsed["_arrival"]).as_py() - contract.dedup_window
+    since = pc.min(good["_arrival"]).as_py() - contract.dedup_window
     names = identity(contract)
     earlier = small_commits.collect(settings, previous.table, f"_arrival >= {literal(since)}", (*names, "_arrival"))
     # In Arrow first: a day of a log is many rows, and few of them have one of these ids.
-    like_new = earlier.filter(pc.is_in(earlier[names[0]], parsed[names[0]].combine_chunks()))
+    like_new = earlier.filter(pc.is_in(earlier[names[0]], good[names[0]].combine_chunks()))
     found: dict[Identity, int] = {}
     for name, at in zip(_identities(like_new, contract), _micros(like_new), strict=True):
         found[name] = max(at, found.get(name, at))

@@ -1,14 +1,16 @@
 """What silver takes of a small slice: by the rule, however the log is cut into slices."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.view import literal
 from lockstep.ledger.entries import Entry
-from lockstep.refine.small_slice import classify
+from lockstep.refine import small_slice
+from lockstep.refine.small_slice import classify, kept_before
 
 EVENTS, CHANGES = CONTRACTS["page_views"], CONTRACTS["products"]
 WINDOW = EVENTS.dedup_window // timedelta(microseconds=1)
@@ -62,6 +64,25 @@ def outcomes_by_the_rule(rows):
         else:
             kept[id] = at
             yield "silver"
+
+
+def test_copies_are_looked_for_no_further_back_than_a_record_that_could_be_one(monkeypatch):
+    """Heartbeats and broken records may have any timestamp, and silver's log is long."""
+    asked = []
+
+    def collect(_settings, _table, where, columns):
+        asked.append(where)
+        return table([]).select(columns)
+
+    monkeypatch.setattr(small_slice.small_commits, "collect", collect)
+    day = 24 * 3600 * 1_000_000
+    old, good = [(0, "a", 0, "malformed")], [(0, "b", 400 * day, None)]
+    heartbeat = table([(0, None, 0, None)]).set_column(3, "_marker", pa.array([True]))
+    kept_before(None, entry(), pa.concat_tables([table(old), heartbeat, table(good)]), EVENTS)
+    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=400) - EVENTS.dedup_window
+    assert asked == [f"_arrival >= {literal(at)}"]
+    assert kept_before(None, entry(), pa.concat_tables([table(old), heartbeat]), EVENTS) == {}
+    assert len(asked) == 1
 
 
 @given(logs, st.data())
