@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.tables import Tables
@@ -15,6 +15,10 @@ from lockstep.ledger.ranges import Range, decode, to_where
 if TYPE_CHECKING:
     from lockstep.lake import Commit
     from lockstep.settings import Settings
+
+# A replay may have changed rows of long ago while new ones came: what is between them is not checked again. Nearer ones are
+# checked together, so that a predicate stays short.
+_NEAR, _NEAR_OFFSETS = timedelta(days=1), 100_000
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,25 @@ def _offsets(commits: "Iterable[Commit]") -> str:
 
 
 def cover(ranges: Iterable[Range]) -> list[Range]:
-    """One range per partition, from its lowest to its highest offset. A ledger's ranges are contiguous, so no gap is covered."""
+    """The ranges of each partition, those that lie near to one another as one. What lies between them may be covered too."""
     by_partition = sorted((r for r in ranges if r.size), key=lambda r: r.partition)
     return [
-        Range(same[0].topic, same[0].topic_id, partition, min(r.start for r in same), max(r.end for r in same))
+        Range(same[0].topic, same[0].topic_id, partition, start, end)
         for partition, group in itertools.groupby(by_partition, key=lambda r: r.partition)
         for same in [list(group)]
+        for start, end in _merged([(r.start, r.end) for r in same], _NEAR_OFFSETS)
     ]
+
+
+def _merged(spans: list[tuple[Any, Any]], near: Any) -> list[tuple[Any, Any]]:
+    """Spans ``[low, high)`` in their order, with those in one that are no further apart than ``near``."""
+    found: list[tuple[Any, Any]] = []
+    for low, high in sorted(spans):
+        if found and low - found[-1][1] <= near:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
 
 
 def _windows(commits: "Iterable[Commit]") -> str:
@@ -76,6 +92,7 @@ def _windows(commits: "Iterable[Commit]") -> str:
         highs = [stats.get("maxValues", {}).get(column) for stats in files]
         if None not in (*lows, *highs):
             # Delta truncates the statistics to milliseconds, so the real maximum may be a little higher.
-            first, end = datetime.fromisoformat(min(lows)), datetime.fromisoformat(max(highs)) + timedelta(seconds=1)
-            return f"{column} >= {literal(first)} AND {column} < {literal(end)}"
+            ends = (datetime.fromisoformat(high) + timedelta(seconds=1) for high in highs)
+            spans = _merged([*zip(map(datetime.fromisoformat, lows), ends, strict=True)], _NEAR)
+            return " OR ".join(f"({column} >= {literal(low)} AND {column} < {literal(high)})" for low, high in spans)
     return "true"

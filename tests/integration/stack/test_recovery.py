@@ -5,23 +5,28 @@ import os
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import javaproperties
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from psycopg2 import sql
 from tests.integration.crash.scenarios import new_scenario
+from tests.support.alone import alone
 from tests.support.broken_log import cut_log
 from tests.support.ports import SHORT_LIVED, started
+from tests.support.records import event_record
 from tests.support.shop import Shop
 
 from lockstep import lake, ledger
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.definition.tables import bronze_of
+from lockstep.definition.tables import bronze_of, gold_of
 from lockstep.errors import DataLoss
 from lockstep.ingest.bronze import behind, ingest
 from lockstep.ingest.truncation import accept_truncation
@@ -77,6 +82,38 @@ def test_a_service_that_is_killed_starts_again_with_its_data(stack: Stack, servi
         cursor.execute("SELECT count(*) FROM outlives")
         assert cursor.fetchone() == (0,)
     assert "outlives" in topics(settings)
+
+
+@pytest.mark.parametrize("lost", ["since the copy", "all of it"])
+def test_the_flow_goes_on_from_its_tables_where_the_control_database_is_an_older_copy_or_gone(
+    stack: Stack, lost: str
+) -> None:
+    def viewed(number: int, second: float) -> Any:
+        return event_record("page_views", number, second, user_id="u", page="/")
+
+    settings, database = stack.settings, sql.Identifier("lockstep")
+    copy = sql.Identifier(f"copy_{uuid.uuid4().hex[:8]}")
+    with (
+        alone(settings, "page_views_per_minute") as one,
+        postgres.connected(settings, "postgres") as server,
+        server.cursor() as cursor,
+    ):
+        one.feed(viewed(0, 0), viewed(1, 70), passed=200)
+        one.take()
+        cursor.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(copy, database))
+        one.feed(viewed(2, 130), viewed(3, 190), passed=400)
+        one.take()
+        cursor.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
+        if lost == "since the copy":
+            cursor.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(copy, database))
+        postgres.post_start(settings)
+        one.feed(viewed(4, 400), passed=700)
+        rows = [(row["window_start"].minute, row["views"]) for row in one.take()]
+        assert sorted(rows) == [(0, 1), (1, 1), (2, 1), (3, 1), (6, 1)]
+        for table in (bronze_of(one.own["page_views"]), gold_of(one.view)):
+            entries = [*ledger.entries(settings, table)]
+            assert list(ledger.problems(reversed(entries))) == []
+            assert [entry.seq for entry in entries] == [3, 2, 1]
 
 
 @pytest.fixture

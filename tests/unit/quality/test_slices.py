@@ -61,8 +61,8 @@ def test_gold_is_new_in_the_windows_of_the_added_files(settings: Settings, commi
     new = pending(settings, "gold.page_views_per_minute", -1)
     assert new is not None
     assert new.where == (
-        "window_start >= TIMESTAMP '2026-11-20 10:01:00.000000+00:00' "
-        "AND window_start < TIMESTAMP '2026-11-20 10:09:01.000000+00:00'"
+        "(window_start >= TIMESTAMP '2026-11-20 10:01:00.000000+00:00' "
+        "AND window_start < TIMESTAMP '2026-11-20 10:09:01.000000+00:00')"
     )
 
 
@@ -73,7 +73,7 @@ def test_gold_of_a_keyed_view_is_new_at_the_instants_of_the_added_files(settings
     new = pending(settings, "gold.ad_ctr", -1)
     assert new is not None
     assert new.where == (
-        "at >= TIMESTAMP '2026-11-20 10:05:00.000000+00:00' AND at < TIMESTAMP '2026-11-20 10:09:01.000000+00:00'"
+        "(at >= TIMESTAMP '2026-11-20 10:05:00.000000+00:00' AND at < TIMESTAMP '2026-11-20 10:09:01.000000+00:00')"
     )
 
 
@@ -92,3 +92,24 @@ def test_ranges_of_one_partition_are_covered_by_one() -> None:
         Range("t", "id", 2, 7, 7),
     ]
     assert [(r.partition, r.start, r.end) for r in cover(ranges)] == [(0, 3, 4), (1, 2, 9)]
+
+
+def test_what_lies_between_new_rows_and_those_of_a_replay_of_long_ago_is_not_checked_again(
+    settings: Settings, commit: Commit
+) -> None:
+    assert [(r.start, r.end) for r in cover([Range("t", "id", 0, 5, 9), Range("t", "id", 0, 900_000, 900_007)])] == [
+        (5, 9),
+        (900_000, 900_007),
+    ]
+
+    def at(day: str) -> dict[str, dict[str, str]]:
+        return {name: {"window_start": f"{day}T10:05:00.000Z"} for name in ("minValues", "maxValues")}
+
+    commit("gold.page_views_per_minute", 1, ranges((0, 0, 10)), rows=1, stats=[at("2026-11-20")])
+    commit("gold.page_views_per_minute", 2, ranges((0, 10, 20)), rows=1, stats=[at("2025-11-20")])
+    new = pending(settings, "gold.page_views_per_minute", -1)
+    assert new is not None
+    assert new.where == " OR ".join(
+        f"(window_start >= TIMESTAMP '{day} 10:05:00.000000+00:00' AND window_start < TIMESTAMP '{day} 10:05:01.000000+00:00')"
+        for day in ("2025-11-20", "2026-11-20")
+    )
