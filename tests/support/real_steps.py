@@ -57,6 +57,7 @@ def _costs(days: RealDays, at: datetime) -> dict[str, Cost]:
         "reconcile": lambda: [_reconcile(days, view) for view in views],
         "status": lambda: gather(settings, {}),
         "replay of a recent interval": lambda: _replay(days, recent, f"recent {at}"),
+        "gates after a replay": lambda: run_gates(spark, settings, tables, RUN),
         "replay of the first day": lambda: _replay(days, days.start, f"first {at}"),
     }
     found = {}
@@ -75,10 +76,15 @@ def cpu_of_all(settings: Settings) -> float:
     taken = 0.0
     for process in (psutil.Process(), supervisor, *supervisor.children(recursive=True)):
         try:
-            taken += sum(process.cpu_times()[:4])
+            taken += cpu_of(process)
         except psutil.NoSuchProcess:  # its parent has its time now
             continue
     return taken
+
+
+def cpu_of(process: psutil.Process) -> float:
+    """The processors' seconds that a process, and those of its children that have ended, have taken."""
+    return sum(process.cpu_times()[:4])
 
 
 def _live(settings: Any, view: Any) -> None:
