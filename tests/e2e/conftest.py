@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import psutil
 import pytest
@@ -45,6 +46,13 @@ class Played:
     @property
     def settings(self) -> Settings:
         return self.stack.settings
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print what tests have measured."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties if report.when == "call" else ():
+            terminalreporter.write_line(f"{name}: {value:.0f}")
 
 
 @pytest.fixture(scope="session")
