@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
+from pyarrow import fs
 
 from lockstep.dictionary import Texts
 from lockstep.lake.paths import path
@@ -40,7 +41,8 @@ class SmallCommits:
     """
 
     def __init__(self, settings: "Settings", table: str) -> None:
-        self._table = DeltaTable(path(settings, table))
+        self._path = path(settings, table)
+        self._table = DeltaTable(self._path)
 
     @property
     def schema(self) -> pa.Schema:
@@ -138,14 +140,17 @@ class SmallCommits:
         Args:
             keep: a version that readers are held at, whose files stay.
         """
-        self._table.vacuum(
-            retain_hours,
-            dry_run=False,
-            full=True,
-            keep_versions=None if keep is None else [keep],
+        given: dict[str, Any] = {
+            "full": True,
+            "keep_versions": None if keep is None else [keep],
             # The setting has a lower limit of its own.
-            enforce_retention_duration=False,
-        )
+            "enforce_retention_duration": False,
+        }
+        old = self._table.vacuum(retain_hours, dry_run=True, **given)
+        # delta-rs names files for as long as the log does, and would commit each time that it has removed them.
+        filesystem, root = fs.FileSystem.from_uri(self._path)
+        if any(found.is_file for found in filesystem.get_file_info([f"{root}/{name}" for name in old])):
+            self._table.vacuum(retain_hours, dry_run=False, **given)
 
     def _ordered(self, rows: pa.Table) -> pa.Table:
         """The rows with their columns as the table has them: what was added later comes last there."""

@@ -128,6 +128,17 @@ def test_vacuum_without_anything_to_remove_makes_no_commit(table):
     assert table.version == before
 
 
+def test_vacuum_of_what_it_has_removed_before_makes_no_commit(settings, table):
+    for n in range(3):
+        table.replace(arrow(("/", n, 1)), "true", Txn(FIRST.app, n), {})
+    table.vacuum(0)
+    assert len(list(Path(lake.path(settings, TABLE)).glob("part-*"))) == 1
+    before = SmallCommits(settings, TABLE).version
+    for _ in range(2):
+        SmallCommits(settings, TABLE).vacuum(0)
+    assert SmallCommits(settings, TABLE).version == before
+
+
 def test_vacuum_keeps_the_files_of_a_version_at_which_readers_are_held(settings, table):
     for n in range(3):
         table.replace(arrow(("/", n, 1)), "true", Txn(FIRST.app, n), {})
