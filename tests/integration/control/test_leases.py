@@ -27,7 +27,7 @@ def test_holders_are_listed_with_what_they_hold_and_one_that_hangs_is_ended(sett
         with pytest.raises(LeaseHeld, match=rf"run 7.*leases end {checkpoint}`"):
             live_lease.ensure_free(settings, [view.name])
         assert "was ended" in leases("end", checkpoint, "--yes")
-        with pytest.raises(psycopg2.OperationalError, match="terminating connection|closed the connection"):
+        with pytest.raises(psycopg2.OperationalError, match=r"terminating connection|closed the connection"):
             connection.cursor().execute("SELECT 1")
     live_lease.ensure_free(settings, [view.name])
     with pytest.raises(LockstepError, match=f"Nobody holds {checkpoint}"):

@@ -121,11 +121,8 @@ def test_a_partition_with_an_open_transaction_does_not_look_idle_where_the_broke
     spark, settings, stream, keyed, rows
 ):
     """Review finding 9: the stamps of others went on, and what the transaction had written was late when it was committed."""
-    by_broker = {"message.timestamp.type": "LogAppendTime"}
-    resource = ConfigResource(ConfigResource.Type.TOPIC, stream.topic)
-    resource.set_incremental_configs(
-        [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in by_broker.items()]
-    )
+    stamps = ConfigEntry("message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, stream.topic, incremental_configs=[stamps])
     config = confluent_config(settings) | {"log_level": 0}
     AdminClient(config).incremental_alter_configs([resource])[resource].result(30)
     slow = Producer(config | {"transactional.id": f"slow-{stream.topic}"})
