@@ -124,7 +124,8 @@ def test_a_partition_with_an_open_transaction_does_not_look_idle_where_the_broke
     stamps = ConfigEntry("message.timestamp.type", "LogAppendTime", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ConfigResource.Type.TOPIC, stream.topic, incremental_configs=[stamps])
     config = confluent_config(settings) | {"log_level": 0}
-    AdminClient(config).incremental_alter_configs([resource])[resource].result(30)
+    client = AdminClient(config)
+    client.incremental_alter_configs([resource])[resource].result(30)
     slow = Producer(config | {"transactional.id": f"slow-{stream.topic}"})
     slow.init_transactions(30)
     slow.begin_transaction()
