@@ -26,8 +26,10 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
         session_id: a fixed UUID, for a client that will open the same session again. Such a session is not closed.
     """
     with session.connect(settings, name, session_id) as spark:
-        if not lake.registered(spark):
-            derive(spark, settings)
+        # In an environment, statements compare its tables with those of production.
+        for lake_of in [settings.production, settings] if settings.env else [settings]:
+            if not lake.registered(spark, lake_of):
+                derive(spark, lake_of)
         yield spark
 
 
@@ -41,5 +43,5 @@ def derive(spark: "SparkSession", settings: "Settings") -> None:
         if lake.register(spark, settings):
             # Leave out a view that is not valid: it must not stop the clients of the other views.
             views = [view for view in named(settings.views) if not problems(view)]
-            late.define_all(spark, views)
+            late.define_all(spark, settings, views)
             merged.publish(spark, settings, views)

@@ -4,6 +4,7 @@ Every address, port, path and limit is here; no other module reads the environme
 """
 
 import os
+import re
 import tomllib
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,8 @@ from pydantic_settings import (
 )
 
 LOOPBACK = "127.0.0.1"
+# In names of databases and schemas, and in paths: PostgreSQL's names have at most 63 bytes.
+_ENVIRONMENT = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 
 def _nearest_project() -> Path:
@@ -35,6 +38,20 @@ def _nearest_project() -> Path:
         if file.is_file() and "lockstep" in tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}):
             return directory
     return here
+
+
+def environment_name(name: str) -> str:
+    """The name of an environment, or an empty one.
+
+    Raises:
+        ValueError: it cannot be a part of the names of databases, schemas and directories.
+    """
+    if name and not _ENVIRONMENT.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is no name of an environment: it begins with a small letter, and goes on with at most 29 small letters, "
+            "digits and underscores"
+        )
+    return name
 
 
 class Notifier(BaseModel):
@@ -66,7 +83,10 @@ class Settings(BaseSettings):
     cache: Path = Field(Path("~/.cache/lockstep"), description="downloaded jars, shared by all checkouts")
     ivy_settings: Path | None = Field(None, description="an ivysettings.xml that names a mirror")
 
-    lake: str = Field("", description="path or URI of the lake; default <home>/lake")
+    env: str = Field("", description="the environment that is meant, beside production; default: production itself")
+    lake: str = Field(
+        "", description="path or URI of production's lake; default <home>/lake. An environment's is below it"
+    )
     kafka: str = Field("", description="bootstrap servers; default the embedded broker")
     kafka_config: Path | None = Field(
         None, description="Kafka client .properties (SASL, TLS), as the Java clients read it"
@@ -180,14 +200,20 @@ class Settings(BaseSettings):
         file = Path(given.get("project") or _nearest_project()) / "pyproject.toml"
         return init_settings, env_settings, dotenv_settings, PyprojectTomlConfigSettingsSource(settings_cls, file)
 
+    @field_validator("env")
+    @classmethod
+    def _is_a_name(cls, env: str) -> str:
+        return environment_name(env)
+
     @model_validator(mode="after")
     def _defaults(self) -> Self:
         home = self.home if self.home != Path() else self.project / ".lockstep"
         cores = self.cores or os.cpu_count() or 1
+        lake = _without_scheme(self.lake) or str(home / "lake")
         derived = {
             "home": home,
             "cache": self.cache.expanduser(),
-            "lake": _without_scheme(self.lake) or str(home / "lake"),
+            "lake": f"{lake.rstrip('/')}{self._below_production}",
             "kafka": self.kafka or f"{LOOPBACK}:{self.kafka_port}",
             "cores": cores,
             # Reads of a few records wait for Kafka more than they work.
@@ -205,6 +231,10 @@ class Settings(BaseSettings):
                 f"LOCKSTEP_LOG_HOURS ({self.log_hours}) must be more than LOCKSTEP_RETAIN_HOURS ({self.retain_hours}): files are "
                 "kept for readers of old versions, which the log must know"
             )
+        if self.package == self.control_database:
+            raise ValueError(
+                f"the environment {self.env} would have the database {self.package}, which is the source: choose another name"
+            )
         return self
 
     @field_validator("spark_remote")
@@ -216,13 +246,33 @@ class Settings(BaseSettings):
             )
         return remote.rstrip("/")
 
+    @property
+    def schema_prefix(self) -> str:
+        """What comes before the layer in the names of Spark's catalog, such as ``dev_`` in ``dev_gold.orders``."""
+        return f"{self.env}_" if self.env else ""
+
+    @property
+    def control_database(self) -> str:
+        """The name of the control database."""
+        return f"lockstep_{self.env}" if self.env else "lockstep"
+
+    @property
+    def production(self) -> "Settings":
+        """The settings without the environment."""
+        return self.model_copy(update={"env": "", "lake": self.lake.removesuffix(self._below_production)})
+
+    @property
+    def _below_production(self) -> str:
+        """Where the environment's lake is below production's: the same storage, under the same server's lease."""
+        return f"/_environments/{self.env}" if self.env else ""
+
     @cached_property
     def secrets_file(self) -> Path:
         """The generated secrets (``KEY=value``, mode 0600)."""
         return self.home / "secrets.env"
 
     def dsn(self, database: str) -> str:
-        """A libpq connection URI of a database: the source (``package``), ``lockstep`` (control), ``airflow`` (metadata)."""
+        """A libpq connection URI of a database: ``package`` (source), ``control_database``, ``airflow`` (metadata)."""
         user, password = (
             quote(part, safe="") for part in (self.postgres_user, self.postgres_password.get_secret_value())
         )

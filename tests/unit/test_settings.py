@@ -1,10 +1,52 @@
 """The settings as the platform's parts use them."""
 
+from pathlib import Path
+
+import pytest
 from psycopg2.extensions import parse_dsn
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
+
+from lockstep import lake
+from lockstep.settings import Settings
 
 
 def test_a_password_with_blanks_and_quotes_reaches_the_database_as_it_is(settings):
     password = r"a b'c\d = e"
     own = settings.model_copy(update={"postgres_password": SecretStr(password)})
     assert parse_dsn(own.dsn("lockstep"))["password"] == password
+
+
+@pytest.mark.parametrize("production", ["", "file:///data/the%20lake/", "s3://bucket/lake"])
+def test_an_environment_is_in_the_same_storage_as_production(tmp_path: Path, production: str) -> None:
+    dev = Settings(home=tmp_path, lake=production, env="dev")
+    assert dev.production.lake.rstrip("/") == Settings(home=tmp_path, lake=production).lake.rstrip("/")
+    assert dev.lake == f"{dev.production.lake.rstrip('/')}/_environments/dev"
+    assert (dev.production.env, dev.home, dev.kafka) == ("", dev.production.home, dev.production.kafka)
+
+
+def test_an_environment_has_names_of_its_own_for_all_that_it_shares_a_server_with(tmp_path: Path) -> None:
+    production, dev, other = (Settings(home=tmp_path, env=env) for env in ("", "dev", "other"))
+    names = [(s.control_database, lake.catalog_name(s, "gold.one"), lake.path(s, "gold.one")) for s in (dev, other)]
+    assert names[0][:2] == ("lockstep_dev", "dev_gold.one")
+    assert (production.control_database, lake.catalog_name(production, "gold.one")) == ("lockstep", "gold.one")
+    assert not set(names[0]) & set(names[1])
+    assert production.production == production
+
+
+def test_the_tables_of_an_environment_are_not_among_those_of_production(tmp_path: Path) -> None:
+    dev = Settings(home=tmp_path, env="dev")
+    log = Path(lake.path(dev, "bronze.one")) / "_delta_log" / f"{0:020d}.json"
+    log.parent.mkdir(parents=True)
+    log.write_text("{}")
+    assert (lake.tables(dev), lake.tables(dev.production)) == (["bronze.one"], [])
+
+
+@pytest.mark.parametrize("env", ["Dev", "1dev", "_dev", "de-v", "dev.gold", "../dev", "dev;", "d" * 31, "dév", "dev\n"])
+def test_a_name_that_would_reach_sql_or_a_path_as_something_else_is_refused(tmp_path: Path, env: str) -> None:
+    with pytest.raises(ValidationError, match="is no name of an environment"):
+        Settings(home=tmp_path, env=env)
+
+
+def test_an_environment_cannot_have_the_database_of_the_source(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="choose another name"):
+        Settings(home=tmp_path, package="lockstep_dev", env="dev")

@@ -13,32 +13,33 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.definition import View
+    from lockstep.settings import Settings
 
 
 # The name of the lease that everybody holds who creates views: two that create the same view at once collide.
 CATALOG = "catalog"
 
 
-def define(spark: "SparkSession", view: "View") -> None:
+def define(spark: "SparkSession", settings: "Settings", view: "View") -> None:
     """Create the SQL view of a view's late rows, unless one of its streams has no silver yet.
 
     Its columns are those of silver, of all the view's event streams, null where a stream has no such column; ``_late_by``
     (INTERVAL: arrival less event time); and ``_counted``: whether the row was counted all the same.
     """
-    times = {_log(stream): time for stream, time in view.times.items() if time}
+    times = {lake.catalog_name(settings, _log(stream)): time for stream, time in view.times.items() if time}
     if not times or not all(spark.catalog.tableExists(log) for log in times):
         return
     # The columns of the tables, not of the contracts: a table gets a new column with its next rows.
     columns = {log: {f.name: f.dataType.simpleString() for f in spark.table(log).schema} for log in times}
     union = {name: kind for own in reversed(columns.values()) for name, kind in own.items()}
     branches = (_branch(view, log, time, columns[log], union) for log, time in times.items())
-    lake.create_view(spark, late_of(view), (*union, *LATE), " UNION ALL ".join(branches))
+    lake.create_view(spark, settings, late_of(view), (*union, *LATE), " UNION ALL ".join(branches))
 
 
-def define_all(spark: "SparkSession", views: "Iterable[View]") -> None:
+def define_all(spark: "SparkSession", settings: "Settings", views: "Iterable[View]") -> None:
     """Create the SQL views of the late rows of several views."""
     for view in views:
-        define(spark, view)
+        define(spark, settings, view)
 
 
 def _branch(view: "View", log: str, time: str, own: "Mapping[str, str]", union: "Mapping[str, str]") -> str:

@@ -61,7 +61,7 @@ def roll_up(
         if newest is None or newest.code_version != code_version():
             ensure(spark, view)
             with lease(settings, late.CATALOG, run_id):
-                late.define(spark, view)
+                late.define(spark, settings, view)
         if newest is None:
             lake.create(spark, settings, table, view.output_columns, properties=ledger.RETENTION)
         plan, silver = prepared.plan, prepared.plan.silver(spark, settings)

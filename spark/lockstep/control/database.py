@@ -31,7 +31,9 @@ class SchemaMissing(LockstepError):
 
 def connect(settings: "Settings") -> "Connection":
     """A new connection to the control database, on which nothing waits for longer than a minute."""
-    connection: Connection = psycopg2.connect(settings.dsn("lockstep"), application_name="lockstep", **_LIMITS)
+    connection: Connection = psycopg2.connect(
+        settings.dsn(settings.control_database), application_name="lockstep", **_LIMITS
+    )
     return connection
 
 
@@ -48,7 +50,8 @@ def control(settings: "Settings") -> "Iterator[Connection]":
             yield connection
         except (UndefinedTable, UndefinedColumn) as error:
             reason = str(error).partition("\n")[0]
+            command = f"--env {settings.env} apply" if settings.env else "up postgres"
             raise SchemaMissing(
                 f"The control database at {settings.postgres_host}:{settings.postgres_port} lacks tables: {reason}. Create them "
-                "with `lockstep up postgres`; what other tables hold stays as it is."
+                f"with `lockstep {command}`; what other tables hold stays as it is."
             ) from error

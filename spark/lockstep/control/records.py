@@ -2,6 +2,8 @@
 
 What the platform decides by, such as the positions of the gates and the versions that readers see, is read here. The Delta tables
 have all rows and records for readers, but Delta removes old commits from a log, with the records in them.
+
+An environment keeps here what it knows of itself, under ``environment/<name>``.
 """
 
 from collections.abc import Iterable, Mapping

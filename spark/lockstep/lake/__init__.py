@@ -1,8 +1,8 @@
 """The lake: where its tables are, how their logs are read, and the only code that writes rows to them."""
 
 from lockstep.lake.log import Commit, commits, exists, newest_version, parse_commit
-from lockstep.lake.paths import LAYERS, checkpoint, path
-from lockstep.lake.spark_catalog import create, create_view, differences, drop, register, registered, tables
+from lockstep.lake.paths import LAYERS, catalog_name, checkpoint, path
+from lockstep.lake.spark_catalog import create, create_view, differences, drop, forget, register, registered, tables
 from lockstep.lake.trim_log import trim
 from lockstep.lake.writes import (
     WIDEN,
@@ -28,6 +28,7 @@ __all__ = [
     "Txn",
     "append",
     "append_record",
+    "catalog_name",
     "checkpoint",
     "commits",
     "create",
@@ -35,6 +36,7 @@ __all__ = [
     "differences",
     "drop",
     "exists",
+    "forget",
     "has_columns",
     "has_texts",
     "is_small",

@@ -16,6 +16,11 @@ def path(settings: "Settings", table: str) -> str:
     return f"{settings.lake.rstrip('/')}/{layer}/{name}"
 
 
+def catalog_name(settings: "Settings", table: str) -> str:
+    """The name of ``layer.name`` in Spark's catalog, which production and its environments share."""
+    return f"{settings.schema_prefix}{table}"
+
+
 def checkpoint(settings: "Settings", query: str, generation: int) -> str:
     """Where a live query keeps its offsets and state: ``<lake>/_checkpoints/<query>/<generation>``."""
     return f"{settings.lake.rstrip('/')}/_checkpoints/{query}/{generation}"

@@ -12,7 +12,7 @@ from lockstep.definition.columns import Columns, ddl, widens
 from lockstep.dictionary import Texts
 from lockstep.errors import ColumnsRefused
 from lockstep.lake.log import exists
-from lockstep.lake.paths import LAYERS, path
+from lockstep.lake.paths import LAYERS, catalog_name, path
 from lockstep.lake.writes import read, widen
 
 if TYPE_CHECKING:
@@ -55,36 +55,40 @@ def create(
     layout = f"PARTITIONED BY ({partitioned_by})" if partitioned_by else ""
     pairs = ", ".join(f"'{key}' = '{value}'" for key, value in (properties or {}).items())
     spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {table} ({declared}) USING delta {layout} {_comment_of(said.description)} "
-        f"LOCATION '{path(settings, table)}'" + (f" TBLPROPERTIES ({pairs})" if pairs else "")
+        f"CREATE TABLE IF NOT EXISTS {catalog_name(settings, table)} ({declared}) USING delta {layout} "
+        f"{_comment_of(said.description)} LOCATION '{path(settings, table)}'"
+        + (f" TBLPROPERTIES ({pairs})" if pairs else "")
     )
 
 
-def create_view(spark: "SparkSession", name: str, columns: Iterable[str], query: str) -> None:
+def create_view(spark: "SparkSession", settings: "Settings", name: str, columns: Iterable[str], query: str) -> None:
     """Create a SQL view, or replace it in one step. Its comments say what the dictionary says.
 
     Args:
         name: ``layer.name``.
         columns: of the query, in its order.
+        query: it has the names of the catalog.
     """
     said = dictionary.texts(name) or Texts()
     listed = ", ".join(f"{column} {_comment_of(said.columns.get(column, ''))}" for column in columns)
     comment = _comment_of(said.description)
-    spark.sql(f"CREATE OR REPLACE VIEW {name} ({listed}) {comment} {_FOLLOWS_TYPES} AS {query}")
+    view = catalog_name(settings, name)
+    spark.sql(f"CREATE OR REPLACE VIEW {view} ({listed}) {comment} {_FOLLOWS_TYPES} AS {query}")
 
 
 def _follow(
     spark: "SparkSession", settings: "Settings", table: str, columns: Columns, properties: Mapping[str, str]
 ) -> None:
     # The server may not know it yet. Without columns and properties: those that it has may be of an older release.
-    spark.sql(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION '{path(settings, table)}'")
+    known = catalog_name(settings, table)
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {known} USING delta LOCATION '{path(settings, table)}'")
     if properties:
         _opened(settings, table).set_properties(properties)
     there, wanted = _types(read(spark, settings, table)), _types(spark.createDataFrame([], ddl(columns)))
     if problems := _differences(there, wanted):
         raise ColumnsRefused(table, problems)
     if new := {name: kind for name, kind in columns.items() if name not in there}:
-        spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({ddl(new)})")
+        spark.sql(f"ALTER TABLE {known} ADD COLUMNS ({ddl(new)})")
         log.info("%s has new columns: %s", table, ddl(new))
     if wider := {name: kind for name, kind in wanted.items() if there.get(name, kind) != kind}:
         log.info("%s is rewritten, because types are wider now: %s", table, ddl(wider))
@@ -99,9 +103,9 @@ def _comment(spark: "SparkSession", settings: "Settings", table: str, said: Text
     changed = {name: text for name, text in wanted.items() if text != there.columns.get(name, "")}
     if changed:
         changes = ", ".join(f"`{name}` COMMENT {_quoted(text)}" for name, text in changed.items())
-        spark.sql(f"ALTER TABLE {table} ALTER COLUMN {changes}")
+        spark.sql(f"ALTER TABLE {catalog_name(settings, table)} ALTER COLUMN {changes}")
     if there.description != said.description:
-        spark.sql(f"COMMENT ON TABLE {table} IS {_quoted(said.description)}")
+        spark.sql(f"COMMENT ON TABLE {catalog_name(settings, table)} IS {_quoted(said.description)}")
 
 
 def _comment_of(text: str) -> str:
@@ -153,9 +157,9 @@ def tables(settings: "Settings", layers: Iterable[str] = LAYERS) -> list[str]:
     return sorted(name for name in names if exists(settings, name))
 
 
-def registered(spark: "SparkSession") -> bool:
+def registered(spark: "SparkSession", settings: "Settings") -> bool:
     """Whether the tables were registered since the server started."""
-    return bool(spark.catalog.databaseExists(_REGISTERED))
+    return bool(spark.catalog.databaseExists(catalog_name(settings, _REGISTERED)))
 
 
 def register(spark: "SparkSession", settings: "Settings") -> bool:
@@ -168,18 +172,25 @@ def register(spark: "SparkSession", settings: "Settings") -> bool:
     """
     from pyspark.errors import PySparkException
 
-    if registered(spark):
+    if registered(spark, settings):
         return False
     for layer in LAYERS:
-        spark.sql(f"CREATE DATABASE IF NOT EXISTS {layer}")
+        spark.sql(f"CREATE DATABASE IF NOT EXISTS {catalog_name(settings, layer)}")
     for table in tables(settings):
         try:
-            spark.sql(f"CREATE TABLE IF NOT EXISTS {table} USING delta LOCATION '{path(settings, table)}'")
+            known = catalog_name(settings, table)
+            spark.sql(f"CREATE TABLE IF NOT EXISTS {known} USING delta LOCATION '{path(settings, table)}'")
         except PySparkException as error:
             reason = str(error).partition("\n")[0]
             log.error("%s cannot be read, see `lockstep ledger verify`: %s", table, reason)
-    spark.sql(f"CREATE DATABASE IF NOT EXISTS {_REGISTERED}")
+    spark.sql(f"CREATE DATABASE IF NOT EXISTS {catalog_name(settings, _REGISTERED)}")
     return True
+
+
+def forget(spark: "SparkSession", settings: "Settings") -> None:
+    """Remove the names of all tables and views of the lake from the catalog. Their files stay."""
+    for database in (_REGISTERED, *LAYERS):
+        spark.sql(f"DROP DATABASE IF EXISTS {catalog_name(settings, database)} CASCADE")
 
 
 def drop(spark: "SparkSession", settings: "Settings", table: str) -> None:
@@ -187,8 +198,9 @@ def drop(spark: "SparkSession", settings: "Settings", table: str) -> None:
     filesystem, root = fs.FileSystem.from_uri(path(settings, table))
     if filesystem.get_file_info(root).type != fs.FileType.Directory:
         return
-    if spark.catalog.databaseExists(table.partition(".")[0]):
-        spark.sql(f"DROP TABLE IF EXISTS {table}")
+    known = catalog_name(settings, table)
+    if spark.catalog.databaseExists(known.partition(".")[0]):
+        spark.sql(f"DROP TABLE IF EXISTS {known}")
     while filesystem.get_file_info(root).type == fs.FileType.Directory:
         # Another process, such as VACUUM, may remove a file at the same time.
         with suppress(FileNotFoundError):

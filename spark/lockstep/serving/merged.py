@@ -75,15 +75,16 @@ def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) 
         merged: list[tuple[View, str]] = []
         for view in existing:
             entry, final_until = _batch(settings, view, versions)
-            live = live_of(view) if lake.exists(settings, live_of(view)) else None
+            has_live = lake.exists(settings, live_of(view))
+            live = lake.catalog_name(settings, live_of(view)) if has_live else None
             if query := _query(settings, view, versions, entry, final_until, live):
                 merged.append((view, query))
                 batch_at = _moment(entry.committed_at) if entry else None
                 rows.append(sql.freshness_row(view.name, final_until, batch_at, live))
         for view, query in merged:
-            lake.create_view(spark, serving_of(view), (*view.output_columns, *columns.MERGED), query)
+            lake.create_view(spark, settings, serving_of(view), (*view.output_columns, *columns.MERGED), query)
         if rows:
-            lake.create_view(spark, FRESHNESS, columns.FRESHNESS, " UNION ALL ".join(rows))
+            lake.create_view(spark, settings, FRESHNESS, columns.FRESHNESS, " UNION ALL ".join(rows))
 
 
 def follow(spark: "SparkSession", settings: "Settings", tables: Iterable[str]) -> None:
@@ -127,7 +128,7 @@ def _query(
     """The query of the merged view; None: neither layer has a table that readers may see."""
     if entry is None:
         return sql.only_live(view, live) if live else None
-    gold = sql.at_version(gold_of(view), versions.get(gold_of(view)))
+    gold = sql.at_version(lake.catalog_name(settings, gold_of(view)), versions.get(gold_of(view)))
     committed_at = _moment(entry.committed_at)
     if not view.upserts:
         return sql.closed_and_live(view, gold, live, committed_at, final_until or BEGINNING)

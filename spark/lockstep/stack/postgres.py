@@ -32,7 +32,7 @@ _ACCOUNTS = ("postgres", "nobody")
 
 def databases(settings: Settings) -> tuple[str, ...]:
     """The source database, which has the name of the project's package, the control database and Airflow's metadata."""
-    return (settings.package, "lockstep", "airflow")
+    return (settings.package, settings.control_database, "airflow")
 
 
 def base_dir(settings: Settings) -> Path:

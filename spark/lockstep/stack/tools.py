@@ -79,7 +79,7 @@ def _postgres(settings: Settings) -> dict[str, str]:
         "PGPORT": str(settings.postgres_port),
         "PGUSER": settings.postgres_user,
         "PGPASSWORD": settings.postgres_password.get_secret_value(),
-        "PGDATABASE": "lockstep",
+        "PGDATABASE": settings.control_database,
     }
 
 

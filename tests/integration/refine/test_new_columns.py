@@ -217,7 +217,7 @@ def test_new_texts_reach_all_tables_and_write_no_row(spark, settings, stream, vi
     in_silver = refine(spark, settings, stream)
     in_gold = rollup.roll_up(spark, settings, view, "run")
     merged.publish(spark, settings, [view])
-    late.define(spark, view)
+    late.define(spark, settings, view)
     silver_table, gold_table = f"silver.{stream.name}", f"gold.{view.name}"
     assert comments(spark, gold_table)["views"] == view.column_descriptions["views"], "a new table has its texts"
     paths = {**stream.column_descriptions, "page": 'A path: it\'s \\ "/", and ünique;'}
@@ -237,7 +237,7 @@ def test_new_texts_reach_all_tables_and_write_no_row(spark, settings, stream, vi
     assert comments(spark, gold_table)["views"] is None, "what is said no more is taken away"
     assert in_gold.definition == definition_version(counted)
     merged.publish(spark, settings, [counted])
-    late.define(spark, counted)
+    late.define(spark, settings, counted)
     assert comments(spark, f"serving.{view.name}")["page"] == paths["page"]
     assert comments(spark, f"late.{view.name}")["_late_by"] == "How long after its event time the row arrived."
     shop.view("new", 190)

@@ -62,3 +62,7 @@ def test_the_environment_of_a_child_of_a_child_names_each_folder_once(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", inherited(acme)["PYTHONPATH"])
     assert inherited(acme)["PYTHONPATH"] == os.environ["PYTHONPATH"]
+
+
+def test_the_services_are_those_of_production_whatever_a_shell_or_a_file_says(acme: Settings) -> None:
+    assert inherited(acme)["LOCKSTEP_ENV"] == ""
