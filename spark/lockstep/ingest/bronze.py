@@ -14,7 +14,7 @@ from lockstep.ledger.heads import advance, head
 from lockstep.ledger.integrity import record_digest
 from lockstep.ledger.losses import gaps
 from lockstep.ledger.planning import plan
-from lockstep.ledger.ranges import size
+from lockstep.ledger.ranges import Range, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.contracts import Contract
-    from lockstep.ledger.ranges import Range, TopicOffsets
+    from lockstep.ledger.ranges import TopicOffsets
     from lockstep.settings import Settings
 
 # Raw bytes may be personal data. With statistics on them, the Delta log would keep values that were erased from the rows.
@@ -81,10 +81,37 @@ def accept_gap(settings: "Settings", contract: "Contract", by: str, reason: str)
         return confirm(control, settings, table, record)
 
 
-def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
+def begin_at(
+    spark: "SparkSession", settings: "Settings", contract: "Contract", starts: "Mapping[int, int]", run_id: str
+) -> None:
+    """Begin the ledger of a sample: an entry without rows, after which ``ingest`` goes on.
+
+    Args:
+        starts: per partition, the first offset of the sample.
+    """
+    table = bronze_of(contract)
+    with lease(settings, table, run_id) as control:
+        log = topic_offsets(settings, contract.topic)
+        empty = [Range(log.topic, log.topic_id, p, starts[p], starts[p]) for p in sorted(starts)]
+        lake.create(spark, settings, table, BRONZE, properties=PROPERTIES)
+        record = ledger.record("ingest", None, run_id, empty, epochs=log.epochs)
+        lake.append_record(settings, table, ledger.txn(table, record), record)
+        confirm(control, settings, table, record)
+
+
+def ingest(
+    spark: "SparkSession",
+    settings: "Settings",
+    contract: "Contract",
+    run_id: str,
+    until: "Mapping[int, int] | None" = None,
+) -> ledger.Entry | None:
     """Ingest what the topic has after the ledger's end, at most ``max_offsets_per_run`` offsets, in one commit.
 
     A few offsets are read and committed without Spark, with the same result.
+
+    Args:
+        until: per partition, the offset that is not taken any more; None: all that the topic has is taken.
 
     Returns:
         The new entry, or None when there was nothing new.
@@ -98,7 +125,7 @@ def ingest(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
         newest = ledger.latest(settings, table)
         ledger.check_tip(table, newest, head(control, table))
         log = topic_offsets(settings, contract.topic, newest.epochs if newest else {})
-        ranges = plan(newest.ranges if newest else (), log, settings.max_offsets_per_run)
+        ranges = plan(newest.ranges if newest else (), log.below(until or {}), settings.max_offsets_per_run)
         if size(ranges) == 0:
             if newest:
                 advance(control, table, newest.version, newest.seq, ranges, log.epochs)

@@ -5,7 +5,7 @@ one range for *every* partition, an empty one where nothing was read, so the end
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lockstep.errors import LedgerBroken
@@ -52,6 +52,11 @@ class TopicOffsets:
     ends: Mapping[int, int] = field(default_factory=dict)
     epochs: Mapping[int, int] = field(default_factory=dict)
     unchanged_to: Mapping[int, int] = field(default_factory=dict)
+
+    def below(self, until: Mapping[int, int]) -> "TopicOffsets":
+        """The same topic, of which a reader stops before these offsets; in partitions without one, at the end."""
+        bounded = {p: (first, min(last, until.get(p, last))) for p, (first, last) in self.partitions.items()}
+        return replace(self, partitions=bounded)
 
     def end(self, partition: int) -> int:
         """The end of the partition's log: its high watermark, as far as it was asked for."""

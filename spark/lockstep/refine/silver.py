@@ -168,7 +168,8 @@ def _write(
     if tables.current and counts["silver"]:
         _apply(found.newest(contract.unique_id, columns), settings, contract, tables.current, record)
         failpoint("changes-applied")
-    if tables.current and (found.any("_truncates") or found.any("_ended")):
+    # An environment finds them in the topic: production writes them.
+    if tables.current and not settings.env and (found.any("_truncates") or found.any("_ended")):
         write_deletes(spark, settings, contract, tables.current, more["truncated"])
         failpoint("deletes-written")
     lake.append(found.silver(columns), settings, tables.log, ledger.txn(tables.log, record), record)

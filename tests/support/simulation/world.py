@@ -81,6 +81,7 @@ class World:
         self.steps = 0
         rate = self.random.choice((0.0, 0.01, 0.04))
         self.faults = Faults(rate, rate, self.random.choice((0.0, 0.03)))
+        self.env = ""
         self.max_offsets_per_run = self.random.choice((3, 10, 50, 500))
         self.max_offsets_per_trigger = self.random.choice((3, 10, 500))
         # So many rows are worked on without Spark.

@@ -76,3 +76,9 @@ def test_a_record_has_all_ranges(places):
     record = json.loads(json.dumps(encode(ranges)))
     assert sorted(decode(record)) == sorted(ranges)
     assert encode(decode(record)) == record
+
+
+def test_a_reader_that_stops_before_the_end_of_a_log_takes_no_offset_after_that():
+    log = topic_offsets({0: (0, 10), 1: (5, 10), 2: (0, 10)})
+    taken = plan([], log.below({0: 4, 1: 3}), 1000)
+    assert [(r.partition, r.start, r.end) for r in taken] == [(0, 0, 4), (1, 5, 5), (2, 0, 10)]
