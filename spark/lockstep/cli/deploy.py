@@ -1,13 +1,17 @@
 """``lockstep plan`` and ``lockstep apply``."""
 
+from typing import Annotated
+
 import psycopg2
 import typer
 from rich.console import Console
 
 from lockstep import settings
+from lockstep.cli import environments
 from lockstep.deploy import apply as making
 from lockstep.deploy.observe import observe, try_views
 from lockstep.deploy.plan import Action, Change, Observed, plan
+from lockstep.environments.sample import DEFAULT
 from lockstep.errors import LockstepError
 from lockstep.stack.stack import Stack
 
@@ -28,9 +32,27 @@ def show_plan() -> None:
         raise typer.Exit(2)
 
 
-def apply() -> None:
-    """Make what runs as the project's files say. What need not stop goes on; running it twice changes nothing."""
-    stack = Stack(settings.load())
+def apply(
+    since: Annotated[
+        str | None,
+        typer.Option(
+            help="With --env, where a new sample begins: earliest, a time with its zone, or how long ago, such as 2h; "
+            f"{DEFAULT} when it is left out."
+        ),
+    ] = None,
+) -> None:
+    """Make what runs as the project's files say. What need not stop goes on; running it twice changes nothing.
+
+    With --env NAME, make that environment, which is batch only: production's records since a time, taken through ingest, refine
+    and roll-up by this command, into a lake of its own. Again, it goes on where it was.
+    """
+    current = settings.load()
+    if current.env:
+        environments.apply(current, since)
+        return
+    if since:
+        raise LockstepError("--since is where an environment's sample begins: `lockstep --env NAME apply --since …`.")
+    stack = Stack(current)
     observed = _observed(stack)
     _show(observed)
     if observed.broken:

@@ -1,15 +1,17 @@
 """``lockstep``, the command line. A command's module is imported when the command runs, because imports take time."""
 
+import os
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from lockstep import project
+from lockstep import project, settings
 from lockstep.errors import LockstepError
+from lockstep.settings import environment_name
 
 # Where each command is: a function, or a Typer app with commands of its own.
 _COMMANDS = {
@@ -17,6 +19,8 @@ _COMMANDS = {
     "down": "lockstep.cli.stack:down",
     "plan": "lockstep.cli.deploy:show_plan",
     "apply": "lockstep.cli.deploy:apply",
+    "diff": "lockstep.cli.environments:diff",
+    "remove": "lockstep.cli.environments:remove",
     "status": "lockstep.cli.status:status",
     "logs": "lockstep.cli.stack:logs",
     "doctor": "lockstep.cli.stack:diagnose",
@@ -43,6 +47,9 @@ _COMMANDS = {
 }
 # The commands that need none of the platform's dependencies.
 _AUTHORING = ("new",)
+# An environment has a lake and a control database, and nothing else. The last ones only look at the project's files.
+_OF_ENVIRONMENTS = ("apply", "diff", "remove", "sql", "psql", "init", "new", "check", "describe")
+_ONLY_OF_ENVIRONMENTS = ("diff", "remove")
 
 
 class _Lazy(TyperGroup):
@@ -90,9 +97,39 @@ def _project_commands() -> dict[str, Any]:
 app = typer.Typer(cls=_Lazy, no_args_is_help=True, pretty_exceptions_enable=False, help="Lockstep, the data platform.")
 
 
+def _is_a_name(env: str) -> str:
+    try:
+        return environment_name(env)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    ctx: typer.Context,
+    env: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            callback=_is_a_name,
+            help="The environment that is meant, also LOCKSTEP_ENV: a sample of production's records in a lake of its own, in "
+            f"batch only. For {', '.join(_OF_ENVIRONMENTS[:5])}.",
+        ),
+    ] = "",
+) -> None:
     """Live streams and scheduled rollups, proven equal."""
+    command = ctx.invoked_subcommand
+    if env:
+        # All that reads the settings finds it there.
+        os.environ["LOCKSTEP_ENV"] = env
+    current = settings.load().env
+    if current and command not in _OF_ENVIRONMENTS:
+        raise LockstepError(
+            f"`lockstep {command}` is of production, and the environment {current} is meant: an environment has neither services "
+            "nor live queries nor DAGs. Leave --env and LOCKSTEP_ENV out."
+        )
+    if not current and command in _ONLY_OF_ENVIRONMENTS:
+        raise LockstepError(f"`lockstep {command}` is of an environment: name it, `lockstep --env NAME {command}`.")
 
 
 def main() -> None:

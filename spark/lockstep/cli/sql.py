@@ -11,6 +11,7 @@ from rich.table import Table
 
 from lockstep import settings
 from lockstep.catalog import connect
+from lockstep.environments.remove import ensure_there
 from lockstep.errors import LockstepError
 from lockstep.session import collect
 
@@ -24,13 +25,19 @@ def sql(
     as_csv: Annotated[bool, typer.Option("--csv", help="For programs.")] = False,
     limit: Annotated[int, typer.Option(help="The most rows that are printed; 0: all.")] = 1000,
 ) -> None:
-    """Run a statement on the lake, such as `SELECT * FROM serving.<view>`. Times are in UTC."""
+    """Run a statement on the lake, such as `SELECT * FROM serving.<view>`. Times are in UTC.
+
+    With --env dev, the tables of the environment are dev_gold.<view> and so on, beside those of production.
+    """
     from pyspark.errors import PySparkException
 
     # PySpark logs each error too, as JSON with its stack.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     text = sys.stdin.read() if statement == "-" else statement
-    with connect(settings.load(), "sql") as spark:
+    current = settings.load()
+    if current.env:
+        ensure_there(current)
+    with connect(current, "sql") as spark:
         try:
             rows = spark.sql(text)
             found = collect(rows.limit(limit) if limit else rows)

@@ -13,6 +13,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition.source import without_arguments
 
 if TYPE_CHECKING:
+    from lockstep.contracts import Contract
     from lockstep.definition import View
 
 _PLATFORM = Path(__file__).resolve().parents[1]
@@ -42,6 +43,13 @@ def definition_version(view: "View") -> str:
             digest.update(_of_value(getattr(view, declared.name)))
     for stream in view.streams:
         digest.update(repr(CONTRACTS[stream]).encode())
+    return digest.hexdigest()[:12]
+
+
+def contract_version(contract: "Contract") -> str:
+    """12 hex digits over everything that decides the values of a stream's silver rows."""
+    digest = hashlib.sha256(_machinery())
+    digest.update(repr(contract).encode())
     return digest.hexdigest()[:12]
 
 
