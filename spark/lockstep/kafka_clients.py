@@ -172,8 +172,8 @@ def create_topics(settings: Settings, topics: Mapping[str, Mapping[str, Any]]) -
 def latest_by_key(settings: Settings, topic: str) -> dict[bytes, bytes]:
     """Read a changelog topic as a table: the newest committed value of each key, without the keys that were deleted.
 
-    It reads up to the end that the log had at the call, and waits for transactions that were open there. So it misses nothing
-    that was committed before the call.
+    A topic that does not exist has none. It reads up to the end that the log had at the call, and waits for transactions that
+    were open there. So it misses nothing that was committed before the call.
 
     Raises:
         KafkaUnavailable: no broker answers, or a transaction stays open for longer than 90 s.
@@ -181,6 +181,8 @@ def latest_by_key(settings: Settings, topic: str) -> dict[bytes, bytes]:
     with closing(consumer(settings, isolation_level="read_uncommitted")) as reader:
         partitions = [kafka.TopicPartition(topic, p) for p in reader.partitions_for_topic(topic) or ()]
         ends = reader.end_offsets(partitions)
+    if not partitions:
+        return {}
     table: dict[bytes, bytes] = {}
     deadline = time.monotonic() + _OPEN_TRANSACTION_SECONDS
     with closing(consumer(settings)) as reader:

@@ -1,5 +1,6 @@
 """What the real steps cost on a day: with Spark and Kafka, each for the records of half a minute."""
 
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -71,20 +72,16 @@ def _costs(days: RealDays, at: datetime) -> dict[str, Cost]:
 
 
 def cpu_of_all(settings: Settings) -> float:
-    """The processors' seconds that this process, the stack and what has ended of them have taken."""
+    """The processors' seconds that the stack, with what has ended of it, and this process have taken."""
     supervisor = psutil.Process(int((run_dir(settings) / "supervisord.pid").read_text()))
-    taken = 0.0
-    for process in (psutil.Process(), supervisor, *supervisor.children(recursive=True)):
+    # Without children that have ended: among them is the stack of an earlier start.
+    taken = time.process_time()
+    for process in (supervisor, *supervisor.children(recursive=True)):
         try:
-            taken += cpu_of(process)
+            taken += sum(process.cpu_times()[:4])
         except psutil.NoSuchProcess:  # its parent has its time now
             continue
     return taken
-
-
-def cpu_of(process: psutil.Process) -> float:
-    """The processors' seconds that a process, and those of its children that have ended, have taken."""
-    return sum(process.cpu_times()[:4])
 
 
 def _live(settings: Any, view: Any) -> None:

@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 SCHEMA = pa.schema([("_key", pa.string()), ("_timer", pa.int64()), ("_machine", pa.string())])
 
 
+def location(settings: "Settings", view: str) -> str:
+    """Where the machines of a view are saved."""
+    return f"{settings.lake.rstrip('/')}/_machines/{view}"
+
+
 class SavedMachines:
     """The files of a view, in ``<lake>/_machines/<view>``. The lease of its gold table must be held."""
 
     def __init__(self, settings: "Settings", view: str) -> None:
-        self._filesystem, self._root = fs.FileSystem.from_uri(f"{settings.lake.rstrip('/')}/_machines/{view}")
+        self._filesystem, self._root = fs.FileSystem.from_uri(location(settings, view))
 
     def load(self, name: str) -> pa.Table | None:
         """The machines of a file; None: it is lost."""

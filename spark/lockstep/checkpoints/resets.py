@@ -23,7 +23,7 @@ from lockstep import lake, ledger
 from lockstep.batch.saved_machines import SavedMachines
 from lockstep.checkpoints.errors import ActionRefused
 from lockstep.contracts import CONTRACTS
-from lockstep.definition import Keyed, View
+from lockstep.definition import View
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import BEGINNING, MICROSECOND
 from lockstep.ingest.offsets import offsets_of_topics
@@ -121,7 +121,7 @@ def _plan_from_gold(
     spark: "SparkSession", settings: "Settings", view: View, bounds: "Mapping[str, TopicOffsets]"
 ) -> ResetPlan:
     """Changes go on where gold has stopped. Of events, those count that gold's machines have not processed: by their times."""
-    if not isinstance(view, Keyed):
+    if not view.has_machines:
         raise ActionRefused(
             f"{view.name} is a view of windows, which has no machines in gold: use {EARLIEST}, or a time."
         )

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lockstep.definition import Keyed
 from lockstep.errors import DataLoss
 from lockstep.live.checkpoint import Checkpoint
 
@@ -26,7 +25,7 @@ def lost_records(
             first = logs[topic].partitions.get(p, (0, 0))[0]
             if end < first:
                 views = ", ".join(view.name for _, view in members)
-                to = "gold" if isinstance(members[0][1], Keyed) else "earliest"
+                to = "gold" if members[0][1].has_machines else "earliest"
                 return DataLoss(
                     f"{topic}-{p}: offsets [{end}, {first}) are gone from the log before {views} read them live. Gold has them, "
                     "if bronze has. Raise the topic's retention, and go on from there: `lockstep checkpoints "

@@ -7,25 +7,33 @@ import typer
 from rich.console import Console
 
 from lockstep import settings
+from lockstep.catalog import connect
 from lockstep.cli import environments
 from lockstep.deploy import apply as making
+from lockstep.deploy import remains as removed
 from lockstep.deploy.observe import observe, try_views
-from lockstep.deploy.plan import Action, Change, Observed, plan
+from lockstep.deploy.plan import Action, Change, Observed, plan, purged
+from lockstep.deploy.purge import PURGE, purge
+from lockstep.deploy.remains import Remains
 from lockstep.environments.sample import DEFAULT
 from lockstep.errors import LockstepError
 from lockstep.stack.stack import Stack
 
 console = Console(highlight=False, soft_wrap=True)
 _STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.REMOVE: "red", Action.NAME: "bold red"}
+Purge = Annotated[
+    bool, typer.Option("--purge", help="Also what removed views and streams have left, which is then removed for ever.")
+]
 
 
-def show_plan() -> None:
+def show_plan(with_purge: Purge = False) -> None:
     """Show what differs between the project's files and what runs. The exit code is 2 if `apply` has something to do.
 
     It is 1 if a contract or a view is refused.
     """
-    observed = _observed(Stack(settings.load()))
-    changes = _show(observed)
+    stack = Stack(settings.load())
+    observed = _observed(stack)
+    changes = _show(observed, _remains(stack, observed, with_purge))
     if observed.broken:
         raise typer.Exit(1)
     if any(change.is_made for change in changes):
@@ -40,6 +48,8 @@ def apply(
             f"{DEFAULT} when it is left out."
         ),
     ] = None,
+    with_purge: Purge = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before the purge.")] = False,
 ) -> None:
     """Make what runs as the project's files say. What need not stop goes on; running it twice changes nothing.
 
@@ -48,17 +58,38 @@ def apply(
     """
     current = settings.load()
     if current.env:
+        if with_purge:
+            raise LockstepError(
+                "--purge is of production: `lockstep --env NAME remove` removes an environment as a whole."
+            )
         environments.apply(current, since)
         return
     if since:
         raise LockstepError("--since is where an environment's sample begins: `lockstep --env NAME apply --since …`.")
     stack = Stack(current)
     observed = _observed(stack)
-    _show(observed)
+    remains = _remains(stack, observed, with_purge)
+    _show(observed, remains)
     if observed.broken:
         console.print("Nothing was changed: correct what is refused first.", style="red")
         raise typer.Exit(1)
-    making.apply(stack, observed, lambda line: console.print(f"  {line}", markup=False))
+    if remains and not yes:
+        typer.confirm(f"Remove for ever what is left of {', '.join(map(str, remains))}?", abort=True)
+    making.apply(stack, observed, _say)
+    if remains:
+        with connect(stack.settings, PURGE) as spark:
+            for left in remains:
+                purge(spark, stack.settings, left)
+                _say(f"{left}: purged")
+
+
+def _say(line: str) -> None:
+    console.print(f"  {line}", markup=False)
+
+
+def _remains(stack: Stack, observed: Observed, with_purge: bool) -> list[Remains]:
+    """What a purge removes. Nothing is known of it while a file is broken: that may have any view or stream."""
+    return removed.find(stack.settings) if with_purge and not observed.broken else []
 
 
 def _observed(stack: Stack) -> Observed:
@@ -70,8 +101,8 @@ def _observed(stack: Stack) -> Observed:
         ) from error
 
 
-def _show(observed: Observed) -> list[Change]:
-    changes = plan(observed)
+def _show(observed: Observed, remains: list[Remains]) -> list[Change]:
+    changes = [*plan(observed), *purged(remains)]
     for change in changes:
         console.print(str(change), style=_STYLES[change.action], markup=False)
     if not changes:

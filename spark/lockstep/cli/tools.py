@@ -1,4 +1,4 @@
-"""``lockstep airflow|dbt|kafka|psql …`` run the real tools on this stack, and ``lockstep env`` is for a shell of one's own."""
+"""``lockstep airflow|dbt|kafka|psql|spark-sql …`` run the real tools on this stack; ``lockstep env`` is for one's own shell."""
 
 import os
 import shlex
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import typer
 
 from lockstep import settings
+from lockstep.catalog import connect
 from lockstep.settings import Settings
 from lockstep.stack import tools
 from lockstep.stack.stack import Stack
@@ -15,12 +16,17 @@ from lockstep.stack.stack import Stack
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
-def _command(tool: Callable[[Settings, Sequence[str]], tools.Tool]) -> typer.Typer:
+def _command(
+    tool: Callable[[Settings, Sequence[str]], tools.Tool], before: Callable[[Settings], None] | None = None
+) -> typer.Typer:
     app = typer.Typer(add_completion=False)
 
     @app.command(context_settings=_PASS_ON, help=tool.__doc__)
     def run(ctx: typer.Context) -> None:
-        chosen = tool(_settings(), ctx.args)
+        current = _settings()
+        chosen = tool(current, ctx.args)
+        if before:
+            before(current)
         os.execvpe(chosen.argv[0], chosen.argv, {**os.environ, **chosen.env})
 
     return app
@@ -30,7 +36,14 @@ def _settings() -> Settings:
     return Stack(settings.load()).settings
 
 
+def _register(current: Settings) -> None:
+    """Have the server know the names of the tables: its catalog is in memory, and no client of Lockstep's may have come yet."""
+    with connect(current, "spark-sql"):
+        pass
+
+
 airflow, dbt, kafka, psql = (_command(tool) for tool in (tools.airflow, tools.dbt, tools.kafka, tools.psql))
+spark_sql = _command(tools.spark_sql, _register)
 
 
 def env() -> None:

@@ -134,6 +134,10 @@ class Keyed(Definition):
         return True
 
     @property
+    def has_machines(self) -> bool:
+        return True
+
+    @property
     def may_share(self) -> bool:
         # A view with several state partitions is large, and one whose receivers may stop it would stop the others.
         stops = self.alerts is not None and self.alerts.overload is Overload.BACKPRESSURE

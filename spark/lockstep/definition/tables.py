@@ -48,24 +48,28 @@ def written_under(table: str) -> str:
     return Tables.of(contract).log if contract else table
 
 
-def gold_of(view: "View") -> str:
-    """The view's table in the batch layer."""
-    return f"gold.{view.name}"
+def gold_of(view: "View | str") -> str:
+    """The view's table in the batch layer; the view may be named."""
+    return f"gold.{_name(view)}"
 
 
 def live_of(view: "View | str") -> str:
     """The view's table in the live layer; the view may be named."""
-    return f"live.{view if isinstance(view, str) else view.name}"
+    return f"live.{_name(view)}"
 
 
-def late_of(view: "View") -> str:
-    """The view's late rows."""
-    return f"late.{view.name}"
+def late_of(view: "View | str") -> str:
+    """The view's late rows; the view may be named."""
+    return f"late.{_name(view)}"
 
 
-def serving_of(view: "View") -> str:
-    """The view's merged answer."""
-    return f"serving.{view.name}"
+def serving_of(view: "View | str") -> str:
+    """The view's merged answer; the view may be named."""
+    return f"serving.{_name(view)}"
+
+
+def _name(view: "View | str") -> str:
+    return view if isinstance(view, str) else view.name
 
 
 def shadow_of(table: str, replay: str) -> str:

@@ -107,6 +107,11 @@ class Definition(ABC):
 
     @property
     @abstractmethod
+    def has_machines(self) -> bool:
+        """Whether its rows come out of a state machine for each key, which both layers keep."""
+
+    @property
+    @abstractmethod
     def comparison_window(self) -> tuple[str, timedelta]:
         """The window in which a row is compared: the SQL expression for its start, and its length."""
 

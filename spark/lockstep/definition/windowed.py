@@ -58,6 +58,10 @@ class Windowed(Definition):
         return self.limit + self.size
 
     @property
+    def has_machines(self) -> bool:
+        return False
+
+    @property
     def keeps_until(self) -> bool:
         return False
 

@@ -24,7 +24,7 @@ class ApplyIncomplete(LockstepError):
 
 
 def apply(stack: "Stack", observed: Observed, say: Callable[[str], None]) -> None:
-    """Make the changes: topics, services, and the live queries of the views that differ.
+    """Make the changes: topics, settings, services, and the live queries of the views that differ.
 
     Batch needs nothing: each task reads the project's files when it begins.
 
@@ -34,6 +34,8 @@ def apply(stack: "Stack", observed: Observed, say: Callable[[str], None]) -> Non
     if observed.missing_topics:
         for topic in ensure_topics(stack.settings):
             say(f"topic {topic}: created")
+    if observed.restarted:
+        stack.restart({name for setting in observed.settings for name in setting.services}, say)
     if observed.new_services:
         stack.up([*observed.new_services], say)
     if observed.not_live:

@@ -12,6 +12,7 @@ from lockstep.definition.registry import VIEWS, broken, chosen
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.trial import ensure
 from lockstep.definition.version import definition_version
+from lockstep.deploy import changed_settings
 from lockstep.deploy.plan import Observed, ViewState
 from lockstep.deploy.topics import differences
 from lockstep.errors import ViewRefused
@@ -39,6 +40,7 @@ def observe(stack: "Stack") -> Observed:
     members = members_of(settings, chosen(settings.views))
     known = stack.supervisor.processes()
     ours = {Tables.of(c).bronze for c in contracts}
+    changed = changed_settings.look(stack)
     return Observed(
         broken=broken(),
         missing_topics={c.name: (c.topic, c.partitions) for c in contracts if c.topic not in there},
@@ -49,6 +51,8 @@ def observe(stack: "Stack") -> Observed:
         new_services=tuple(
             name for name, s in stack.services.items() if known and s.launch and not s.on_demand and name not in known
         ),
+        settings=tuple(changed),
+        restarted=tuple(stack.with_users(name for setting in changed for name in setting.services)),
     )
 
 

@@ -1,8 +1,23 @@
 """What differs between the project's files and what runs. Pure: :mod:`.observe` looks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lockstep.deploy.changed_settings import ChangedSetting
+    from lockstep.deploy.remains import Remains
+
+# What it costs that a service is started again.
+COSTS = {
+    "postgres": "; tasks that run fail, and are tried again",
+    "kafka": "; producers wait",
+    "connect": "; changes wait in PostgreSQL",
+    "spark": "; tasks that run fail, and are tried again",
+    "airflow-scheduler": "; tasks that run end, and are tried again",
+    "live": "; its queries go on from their checkpoints",
+}
 
 
 class Action(StrEnum):
@@ -80,6 +95,8 @@ class Observed:
         running: the views that the live service runs.
         without_contract: the streams whose tables are in the lake, and whose contract is gone.
         new_services: the services that the supervisor does not know yet.
+        settings: those with other values than the services were started with.
+        restarted: the services that are started again for them, in the order of their start.
     """
 
     broken: Mapping[str, str] = field(default_factory=dict)
@@ -89,6 +106,8 @@ class Observed:
     running: frozenset[str] = frozenset()
     without_contract: tuple[str, ...] = ()
     new_services: tuple[str, ...] = ()
+    settings: "tuple[ChangedSetting, ...]" = ()
+    restarted: tuple[str, ...] = ()
 
     @property
     def not_live(self) -> list[str]:
@@ -102,9 +121,28 @@ def plan(observed: Observed) -> list[Change]:
     return [
         *(Change(Action.NAME, place, f"refused: {reason}") for place, reason in observed.broken.items()),
         *_topics(observed),
+        *_settings(observed),
         *(Change(Action.CREATE, f"service {name}", "is started") for name in observed.new_services),
         *_views(observed),
         *_removed(observed),
+    ]
+
+
+def purged(remains: "Iterable[Remains]") -> list[Change]:
+    """What ``apply --purge`` removes for ever, and the topics that stay."""
+    remains = [*remains]
+    return [
+        *(Change(Action.REMOVE, str(left), f"removed for ever: {left.describe()}") for left in remains),
+        *(
+            Change(
+                Action.NAME,
+                f"topic {left.topic}",
+                "stays with its records, because it is yours; "
+                f"`lockstep kafka topics --delete --topic {left.topic}` deletes it",
+            )
+            for left in remains
+            if left.topic
+        ),
     ]
 
 
@@ -114,6 +152,17 @@ def _topics(observed: Observed) -> Iterator[Change]:
     for topic, reasons in observed.topic_differences.items():
         for reason in reasons:
             yield Change(Action.NAME, f"topic {topic}", reason)
+
+
+def _settings(observed: Observed) -> Iterator[Change]:
+    for setting in observed.settings:
+        if setting.way:
+            yield Change(Action.NAME, f"setting {setting.name}", f"{setting.values}: {setting.way}")
+        else:
+            detail = f"{setting.values}, for {', '.join(setting.services)}"
+            yield Change(Action.CHANGE, f"setting {setting.name}", detail)
+    for name in observed.restarted:
+        yield Change(Action.CHANGE, f"service {name}", f"is started again{COSTS.get(name, '')}")
 
 
 def _views(observed: Observed) -> Iterator[Change]:
@@ -131,7 +180,7 @@ def _views(observed: Observed) -> Iterator[Change]:
         (Action.CREATE, stopped, "live from the checkpoint"),
         (Action.CHANGE, changed, "the live query starts again from its checkpoint, if it can"),
         (Action.NAME, replayed, "the rows of before keep their results until a replay: see `lockstep replay plan`"),
-        (Action.REMOVE, removed, "the live query stops; tables and checkpoint stay"),
+        (Action.REMOVE, removed, "the live query stops; tables and checkpoint stay until `lockstep apply --purge`"),
     ]
     for action, names, detail in of_views:
         if names:
@@ -140,4 +189,8 @@ def _views(observed: Observed) -> Iterator[Change]:
 
 def _removed(observed: Observed) -> Iterator[Change]:
     for name in observed.without_contract:
-        yield Change(Action.NAME, f"stream {name}", "has no contract any more, so nobody ingests it; its tables stay")
+        yield Change(
+            Action.NAME,
+            f"stream {name}",
+            "has no contract any more, so nobody ingests it; its tables stay until `lockstep apply --purge`",
+        )

@@ -2,7 +2,18 @@
 
 from lockstep.lake.log import Commit, commits, exists, newest_version, parse_commit
 from lockstep.lake.paths import LAYERS, catalog_name, checkpoint, path
-from lockstep.lake.spark_catalog import create, create_view, differences, drop, forget, register, registered, tables
+from lockstep.lake.spark_catalog import (
+    create,
+    create_view,
+    differences,
+    drop,
+    drop_view,
+    forget,
+    register,
+    registered,
+    tables,
+)
+from lockstep.lake.storage import directories, remove, size
 from lockstep.lake.trim_log import trim
 from lockstep.lake.writes import (
     WIDEN,
@@ -34,7 +45,9 @@ __all__ = [
     "create",
     "create_view",
     "differences",
+    "directories",
     "drop",
+    "drop_view",
     "exists",
     "forget",
     "has_columns",
@@ -50,8 +63,10 @@ __all__ = [
     "read_as_now",
     "register",
     "registered",
+    "remove",
     "replace",
     "schema",
+    "size",
     "tables",
     "trim",
 ]

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pyarrow import fs
@@ -13,6 +12,7 @@ from lockstep.dictionary import Texts
 from lockstep.errors import ColumnsRefused
 from lockstep.lake.log import exists
 from lockstep.lake.paths import LAYERS, catalog_name, path
+from lockstep.lake.storage import remove
 from lockstep.lake.writes import read, widen
 
 if TYPE_CHECKING:
@@ -201,7 +201,10 @@ def drop(spark: "SparkSession", settings: "Settings", table: str) -> None:
     known = catalog_name(settings, table)
     if spark.catalog.databaseExists(known.partition(".")[0]):
         spark.sql(f"DROP TABLE IF EXISTS {known}")
-    while filesystem.get_file_info(root).type == fs.FileType.Directory:
-        # Another process, such as VACUUM, may remove a file at the same time.
-        with suppress(FileNotFoundError):
-            filesystem.delete_dir(root)
+    remove(path(settings, table))
+
+
+def drop_view(spark: "SparkSession", name: str) -> None:
+    """Remove the SQL view ``layer.name``, if there is one."""
+    if spark.catalog.databaseExists(name.partition(".")[0]):
+        spark.sql(f"DROP VIEW IF EXISTS {name}")

@@ -6,7 +6,7 @@ its oldest files after they were archived.
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -106,6 +106,29 @@ def read(settings: "Settings", table: str, where: str) -> list[Commit]:
     # The names of tables are the platform's own.
     rows = collect(settings, TABLE.name, f"\"table\" = '{table}' AND ({where})")
     return [_commit(row) for row in rows.sort_by([("seq", "descending")]).to_pylist()]
+
+
+def count(settings: "Settings", tables: Collection[str]) -> int:
+    """How many entries of these tables are archived."""
+    from lockstep.lake.small_commits import collect
+
+    if not tables or not lake.exists(settings, TABLE.name):
+        return 0
+    return int(collect(settings, TABLE.name, _of_tables(tables), ["seq"]).num_rows)
+
+
+def forget(spark: "SparkSession", settings: "Settings", tables: Collection[str]) -> None:
+    """Remove the entries of tables that are about to be removed themselves."""
+    if not count(settings, tables) and not TABLE.newest(settings).get("tables", {}).keys() & {*tables}:
+        return
+    with TABLE.writing(spark, settings, "purge") as commit:
+        kept = {name: known for name, known in commit.newest().get("tables", {}).items() if name not in tables}
+        commit.replace([], _of_tables(tables), {"run_id": "purge", "tables": kept})
+
+
+def _of_tables(tables: Collection[str]) -> str:
+    # The names of tables are the platform's own.
+    return " OR ".join(f"\"table\" = '{table}'" for table in sorted(tables))
 
 
 def _of(tables: Mapping[str, Any], table: str) -> Archived:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Rows = list[tuple[object, ...]]
+# The field of a record that stands for none. A record that was only deleted from the database would come back from the log.
+_FORGOTTEN = "forgotten"
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,11 @@ class OpsTable:
     def newest(self, settings: "Settings", key: str = "") -> Mapping[str, Any]:
         """The newest record of a key; empty before the first."""
         found = records.of_key(settings, self.name, key)
-        return found.fields if found else {}
+        return found.fields if found and _FORGOTTEN not in found.fields else {}
 
     def newest_of_each_key(self, settings: "Settings") -> list[Record]:
-        """The newest record of each key, in the order in which they were written."""
-        return records.of_each_key(settings, self.name)
+        """The newest record of each key that is not forgotten, in the order in which they were written."""
+        return [found for found in records.of_each_key(settings, self.name) if _FORGOTTEN not in found.fields]
 
     @contextmanager
     def writing(self, spark: "SparkSession", settings: "Settings", holder: str) -> "Iterator[NextCommit]":
@@ -120,6 +122,10 @@ class NextCommit:
         record = self._record(fields, key)
         lake.replace(self._frame(rows), self.settings, self.table.name, where, txn(self.table.name, record), record)
         self._decide(record)
+
+    def forget(self, key: str) -> None:
+        """Commit that the key has no record any more, as a tombstone does in a compacted topic. The rows stay."""
+        self.append([], {_FORGOTTEN: True}, key)
 
     def _record(self, fields: Mapping[str, Any], key: str) -> dict[str, Any]:
         return {**fields, "writer": self.table.writer, "seq": self.seq, "key": key}

@@ -158,6 +158,24 @@ def share(settings: "Settings", views: "Sequence[View]") -> None:
         )
 
 
+def names(settings: "Settings") -> set[str]:
+    """The views of which the control database has a generation, or a definition that has started."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT query FROM live_generations UNION SELECT query FROM live_definitions")
+        return {query for (query,) in cursor.fetchall()}
+
+
+def own_shared_jobs(settings: "Settings", query: str) -> set[Job]:
+    """The shared jobs that have run this view, and no other view in any generation."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT job, job_number FROM live_generations WHERE job IS NOT NULL "
+            "GROUP BY job, job_number HAVING bool_and(query = %s)",
+            (query,),
+        )
+        return {Job(job, number) for job, number in cursor.fetchall()}
+
+
 def advance(
     settings: "Settings",
     query: str,

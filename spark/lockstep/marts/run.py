@@ -19,7 +19,7 @@ from lockstep.results import Outcome, TableResult
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -108,6 +108,16 @@ def missing(settings: "Settings", tables: "Iterable[str]") -> list[str]:
     positions = known.get("positions", {})
     new = [f"rows of {table}" for table in tables if table not in positions or _new(settings, table, positions)]
     return [*new, *known.get("waiting", ())]
+
+
+def forget(spark: "SparkSession", settings: "Settings", tables: "Collection[str]") -> None:
+    """Forget up to where the marts know the rows of tables that are about to be removed. Days that wait are still built."""
+    if not TABLE.newest(settings).get("positions", {}).keys() & {*tables}:
+        return
+    with TABLE.writing(spark, settings, "purge") as commit:
+        before = commit.newest()
+        kept = {table: version for table, version in before.get("positions", {}).items() if table not in tables}
+        commit.append([], {**before, "positions": kept})
 
 
 def _take_note(spark: "SparkSession", settings: "Settings", tables: "Iterable[str]", run_id: str) -> set[date]:

@@ -1,6 +1,6 @@
 """Outcomes of the gates: one row per table and run in ``ops.quality``, and the newest state of all gates in its record."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
@@ -9,6 +9,8 @@ from lockstep.ledger.ops_table import NextCommit, OpsTable
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from lockstep.settings import Settings
 
 COLUMNS = {
@@ -101,6 +103,20 @@ class GateState:
 def latest(settings: "Settings") -> GateState:
     """Read the state of all gates. Needs no Spark."""
     return GateState.of(TABLE.newest(settings))
+
+
+def forget(spark: "SparkSession", settings: "Settings", tables: Collection[str]) -> None:
+    """Forget what the gates know of tables that are about to be removed. Their rows in ``ops.quality`` stay."""
+    known = latest(settings)
+    if not (known.positions.keys() | known.verdicts.keys()) & {*tables}:
+        return
+    with TABLE.writing(spark, settings, "purge") as commit:
+        before = commit.newest()
+        kept = {
+            field: {table: value for table, value in before.get(field, {}).items() if table not in tables}
+            for field in ("verdicts", "positions")
+        }
+        commit.append([], {**before, **kept})
 
 
 def write(commit: NextCommit, outcomes: Iterable[Outcome], before: GateState, run_id: str) -> None:

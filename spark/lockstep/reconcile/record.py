@@ -10,6 +10,8 @@ from lockstep.ledger.ops_table import OpsTable
 from lockstep.reconcile.difference import Cause
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from lockstep.settings import Settings
 
 COLUMNS = {
@@ -68,6 +70,13 @@ class Reconciliation:
             causes={Cause(name): windows for name, windows in record["causes"].items()},
             sample=record["sample"],
         )
+
+
+def forget(spark: "SparkSession", settings: "Settings", view: str) -> None:
+    """Forget the last reconciliation of a view that is about to be removed. Its rows in ``ops.reconciliation`` stay."""
+    if TABLE.newest(settings, view):
+        with TABLE.writing(spark, settings, "purge") as commit:
+            commit.forget(view)
 
 
 def last(settings: "Settings", view: View) -> Reconciliation | None:

@@ -65,7 +65,7 @@ def visible(settings: "Settings") -> dict[str, int]:
 
 def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) -> None:
     """Replace each merged view, and :data:`FRESHNESS`, so that readers see what batch has finished. Each changes in one step."""
-    existing = [view for view in views if lake.exists(settings, gold_of(view)) or lake.exists(settings, live_of(view))]
+    existing = _existing(settings, views)
     if not existing:
         return
     # One run at a time: a slow run would replace the views with what it read before a faster one.
@@ -93,6 +93,15 @@ def follow(spark: "SparkSession", settings: "Settings", tables: Iterable[str]) -
         publish(spark, settings, VIEWS.values())
 
 
+def withdraw(spark: "SparkSession", settings: "Settings", view: str, others: Iterable[View]) -> None:
+    """Remove the merged answer of a view whose tables are about to be removed, and its row of :data:`FRESHNESS`."""
+    lake.drop_view(spark, serving_of(view))
+    if remaining := _existing(settings, others):
+        publish(spark, settings, remaining)
+    else:
+        lake.drop_view(spark, FRESHNESS)
+
+
 def freshness(settings: "Settings", view: View, versions: Mapping[str, int]) -> Freshness:
     """How fresh the merged view is now, from the tables' logs; needs no Spark.
 
@@ -107,6 +116,11 @@ def freshness(settings: "Settings", view: View, versions: Mapping[str, int]) -> 
         _moment(entry.committed_at) if entry else None,
         _moment(live.timestamp) if live else None,
     )
+
+
+def _existing(settings: "Settings", views: Iterable[View]) -> list[View]:
+    """The views of which a layer has a table."""
+    return [view for view in views if lake.exists(settings, gold_of(view)) or lake.exists(settings, live_of(view))]
 
 
 def _batch(settings: "Settings", view: View, versions: Mapping[str, int]) -> "tuple[Entry | None, datetime | None]":

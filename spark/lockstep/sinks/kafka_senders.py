@@ -149,6 +149,19 @@ class ExactlyOnce:
         return DeliveryFailed(f"{self.name}: batch {batch_id} was not committed to {self.topic}: {error}")
 
 
+def forget(settings: "Settings", name: str) -> None:
+    """Forget the batches that a sink has committed exactly once. What it has sent stays."""
+    # The id ends with the generation.
+    ids = [id for id in latest_by_key(settings, BATCHES) if id.decode().rpartition(".")[0] == f"lockstep.{name}"]
+    if not ids:
+        return
+    producer = _open_producer(settings)
+    for id in ids:
+        producer.produce(BATCHES, key=id, value=None)
+    if left := producer.flush(TIMEOUT_SECONDS):
+        raise DeliveryFailed(f"{name}: {BATCHES} did not take {left} tombstones")
+
+
 def _open_producer(settings: "Settings", more: Mapping[str, Any] | None = None) -> Producer:
     own = {"acks": "all", "enable.idempotence": True, "message.timeout.ms": int(TIMEOUT_SECONDS * 1000), "log_level": 0}
     return Producer(confluent_config(settings) | own | dict(more or {}))

@@ -10,6 +10,7 @@ import signal
 import sys
 
 from lockstep import processes, settings
+from lockstep.stack import started
 from lockstep.stack.errors import StackError
 from lockstep.stack.registry import LAUNCHABLE, known
 from lockstep.stack.services import Launch, inherited
@@ -36,13 +37,19 @@ def become(launch: Launch, env: dict[str, str], stop_signal: str) -> None:
 
 def main(name: str) -> None:
     """Start the service of this name with the settings of the environment."""
-    current, service = settings.load(), (LAUNCHABLE | known())[name]
+    # A container has no supervisor: its settings are those of its environment.
+    supervised = os.environ.get("SUPERVISOR_PROCESS_NAME") == name
+    current = settings.load()
+    if supervised and (given := started.read(current, name)):
+        given.give(os.environ, current)
+        current = settings.load()
+    service = (LAUNCHABLE | known())[name]
     if service.launch is None:
         sys.exit(f"{name} is a step of `lockstep up`, not a process.")
     # Airflow's workers have inherited their scheduler's connections. While one of them lives, PostgreSQL takes the killed
     # scheduler's transaction for an open one, and nobody gets the rows that it has locked.
-    # A container has no supervisor: it ends with its first process, and nothing is left behind.
-    if os.environ.get("SUPERVISOR_PROCESS_NAME") == name:
+    # A container ends with its first process, and nothing is left behind.
+    if supervised:
         Supervisor(current).kill_orphans()
     try:
         become(service.launch(current), inherited(current), service.stop_signal)

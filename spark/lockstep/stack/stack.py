@@ -2,7 +2,7 @@
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Event
@@ -10,7 +10,7 @@ from threading import Event
 from tenacity import RetryError, Retrying, retry_if_exception_type, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep.settings import Settings
-from lockstep.stack import doctor, postgres, secrets
+from lockstep.stack import doctor, postgres, secrets, started
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.registry import known, named, select
 from lockstep.stack.services import Service, log_file
@@ -68,12 +68,12 @@ class Stack:
             self.supervisor.ensure(list(self.services.values()))
         cancelled, began = Event(), time.monotonic()
         with ThreadPoolExecutor(len(services)) as threads:
-            started: dict[str, Future[None]] = {}
+            starts: dict[str, Future[None]] = {}
             for service in services:
-                needed = [started[name] for name in service.needs]
-                started[service.name] = threads.submit(self._bring_up, service, needed, cancelled, began, say)
+                needed = [starts[name] for name in service.needs]
+                starts[service.name] = threads.submit(self._bring_up, service, needed, cancelled, began, say)
         # A service that was not started because another one failed raises nothing.
-        for error in filter(None, (future.exception() for future in started.values())):
+        for error in filter(None, (future.exception() for future in starts.values())):
             raise error
 
     def down(self, names: list[str] | None = None, say: Say = print) -> None:
@@ -97,6 +97,18 @@ class Stack:
         self.supervisor.kill_orphans()
         if not chosen:
             self.supervisor.shutdown()
+
+    def restart(self, names: Iterable[str], say: Say = print) -> None:
+        """Stop those of the services that run, and those that need them, and start them with the settings as they are now."""
+        if affected := self.with_users(names):
+            self.down([*names], say)
+            self.up(affected, say)
+
+    def with_users(self, names: Iterable[str]) -> list[str]:
+        """Those of the services that run, and the running ones that need them, in the order in which they start."""
+        chosen, running = {*names}, self.supervisor.processes()
+        ordered = (s.name for s in select([*self.services]) if running.get(s.name, STOPPED).pid)
+        return [name for name in ordered if chosen & {name, *self._all_needs(name)}]
 
     def reset(self, say: Say = print) -> None:
         """Stop everything, and remove all data of this home: databases, topics, logs, secrets and the lake in it."""
@@ -189,6 +201,7 @@ class Stack:
         final = {"FATAL", "STOPPED"}
         if not self.pid(service.name):
             service.prepare(self.settings)
+            started.remember(self.settings, service.name)
             self.supervisor.start(service.name)
             # A process that ran before this may have been killed. Then it has this state too, and supervisord starts it again.
             final.add("EXITED")

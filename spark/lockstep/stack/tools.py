@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep.marts import dbt_project
+from lockstep.session import remote
 from lockstep.settings import Settings
-from lockstep.stack import broker, postgres
+from lockstep.stack import broker, jars, postgres
 from lockstep.stack.airflow_services import configuration
 from lockstep.stack.errors import StackError
+from lockstep.stack.java import SPARK_OPENS, find_java
 from lockstep.stack.services import environment, python_path
+from lockstep.stack.spark_server import LOGGING, network
 
 # Not the scripts of these tools: an environment may lack them, or have those of another place. Python warns that it runs a module
 # which is imported already.
@@ -26,6 +29,9 @@ KAFKA = {
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
     "acls": "org.apache.kafka.tools.AclCommand",
 }
+
+_BEELINE = "org.apache.hive.beeline.BeeLine"
+_DRIVER = "org.apache.spark.sql.connect.client.jdbc.SparkConnectDriver"
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,30 @@ def kafka(settings: Settings, arguments: Sequence[str]) -> Tool:
     if settings.kafka_config:
         given += ["--command-config", str(settings.kafka_config)]
     return Tool([*broker.tool(settings), KAFKA[name], *given, *arguments[1:]], {})
+
+
+def spark_sql(settings: Settings, arguments: Sequence[str]) -> Tool:
+    """Spark's SQL shell, BeeLine, on the lake. `-e` runs a statement, `-f` a file; each ends with a semicolon.
+
+    Spark's script `spark-sql` starts a server of its own: that of Spark 4.1 cannot use one that runs.
+    """
+    own = jars.spark_home() / "jars"
+    # The client first: other jars have classes of the same names, for the server.
+    classpath = [*map(str, sorted((own / "connect-repl").glob("spark-connect-client-*.jar"))), str(own / "*")]
+    java = [
+        str(find_java().executable),
+        "-Xmx256m",
+        *SPARK_OPENS,
+        "-Duser.timezone=UTC",
+        LOGGING,
+        "-cp",
+        ":".join(classpath),
+    ]
+    # The driver has no transactions. It takes the token, if there is one, from the variable.
+    server = ["-d", _DRIVER, "-u", f"jdbc:{settings.spark_remote}", "--isolation=TRANSACTION_NONE"]
+    return Tool(
+        [*java, _BEELINE, *server, *arguments], network(settings) | {"SPARK_REMOTE": remote(settings, "spark-sql")}
+    )
 
 
 def psql(settings: Settings, arguments: Sequence[str]) -> Tool:

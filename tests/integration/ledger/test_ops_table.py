@@ -69,6 +69,20 @@ def test_the_newest_record_of_each_key_is_kept_in_the_order_in_which_they_were_w
     assert [(r.key, r.fields["n"]) for r in table.newest_of_each_key(settings)] == [("other", 1), ("one", 2)]
 
 
+def test_a_key_that_is_forgotten_has_no_record_also_in_an_older_copy_of_the_database(spark, settings, table, write):
+    write(1, "one")
+    write(2, "other")
+    with table.writing(spark, settings, "run") as commit:
+        commit.forget("one")
+    for _ in range(2):
+        assert table.newest(settings, "one") == {}
+        assert [record.key for record in table.newest_of_each_key(settings)] == ["other"]
+        _forget(settings, table)
+        recover(settings, table.name)
+    write(3, "one")
+    assert table.newest(settings, "one")["n"] == 3
+
+
 def test_a_field_cannot_take_the_place_of_the_number_or_the_writer(spark, settings, table):
     with table.writing(spark, settings, "run") as commit:
         commit.append([], {"writer": "somebody", "seq": 9, "n": 1})

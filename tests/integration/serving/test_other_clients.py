@@ -1,6 +1,7 @@
-"""The lake for clients that know nothing of Lockstep: JDBC through the Spark server, DuckDB and delta-rs on the files."""
+"""The lake for clients that know nothing of Lockstep: JDBC and Spark's shell on its server, DuckDB and delta-rs on the files."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from lockstep.batch.rollup import roll_up
 from lockstep.definition.tables import gold_of
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
+from lockstep.stack import tools
 
 
 @pytest.fixture
@@ -37,6 +39,20 @@ def test_a_jdbc_client_reads_a_table_through_the_spark_server(settings, gold):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads(done.stdout) == [{"page": "/", "views": "3"}]
+
+
+def test_sparks_own_shell_runs_a_statement_and_fails_with_one_that_spark_refuses(settings, gold):
+    def shell(statement: str) -> subprocess.CompletedProcess[str]:
+        tool = tools.spark_sql(settings, ["--silent=true", "--outputformat=csv2", "-e", statement])
+        return subprocess.run(
+            tool.argv, env=os.environ | tool.env, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
+
+    done = shell(f"SELECT page, sum(views) AS views FROM {gold} GROUP BY page;")
+    assert (done.returncode, done.stdout.split()) == (0, ["page,views", "/,3"]), done.stderr[-3000:]
+    refused = shell("SELECT no_such_column;")
+    assert refused.returncode != 0
+    assert "no_such_column" in refused.stderr
 
 
 def test_duckdb_reads_the_files_of_a_table(settings, gold):

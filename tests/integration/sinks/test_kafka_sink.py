@@ -11,6 +11,7 @@ from tests.integration.sinks.deliverer import rows
 
 from lockstep.definition.alerting import Delivery
 from lockstep.sinks.errors import Fenced, InvalidRow
+from lockstep.sinks.kafka_senders import forget
 from lockstep.sinks.kafka_sink import KafkaSink, KafkaSinkConfig
 
 EXACTLY, AT_LEAST, AT_MOST = "exactly_once", "at_least_once", "at_most_once"
@@ -55,6 +56,18 @@ def test_exactly_once_sends_nothing_of_a_batch_with_an_invalid_row_and_goes_on(s
         sink([{"alert_id": "good"}, {"user_id": "nameless"}], 0)
     assert sink([{"alert_id": "mended"}], 0) == 1
     assert arrived(topic) == Counter({"mended": 1})
+
+
+def test_a_sink_whose_batches_are_forgotten_begins_with_the_first_one_again_and_no_other_does(settings, query, arrived):
+    topic = query(EXACTLY).topic
+    mine, other = KafkaSinkConfig(topic, topic), KafkaSinkConfig(f"{topic}-other", topic)
+    for sink in (mine, other):
+        assert KafkaSink(sink)([{"alert_id": sink.name}], 7) == 1
+    forget(settings, mine.name)
+    forget(settings, mine.name)
+    assert KafkaSink(mine)([{"alert_id": "of-a-new-view"}], 0) == 1
+    assert KafkaSink(other)([{"alert_id": "again"}], 7) == 0
+    assert arrived(topic) == Counter({mine.name: 1, other.name: 1, "of-a-new-view": 1})
 
 
 @pytest.mark.parametrize("delivery", [AT_MOST, AT_LEAST, EXACTLY])

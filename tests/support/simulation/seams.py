@@ -79,8 +79,8 @@ class Commits:
 class Machines:
     """As :class:`lockstep.batch.saved_machines.SavedMachines`."""
 
-    def __init__(self, world: World, view: Definition) -> None:
-        self._world, self._files = world, world.machine_files.setdefault(view.name, {})
+    def __init__(self, world: World, view: str) -> None:
+        self._world, self._files = world, world.machine_files.setdefault(view, {})
 
     def load(self, name: str) -> pa.Table | None:
         return self._files.get(name)

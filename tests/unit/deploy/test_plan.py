@@ -46,7 +46,7 @@ def test_changed_views_share_a_line_and_old_rows_are_named() -> None:
 def test_a_removed_view_stops_and_a_stream_without_a_contract_is_only_named() -> None:
     observed = replace(RUNS, views={"a": SAME}, without_contract=("clicks",))
     removed, stream = plan(observed)
-    assert str(removed) == "- view b: the live query stops; tables and checkpoint stay"
+    assert str(removed) == "- view b: the live query stops; tables and checkpoint stay until `lockstep apply --purge`"
     assert (stream.action, stream.what) == (Action.NAME, "stream clicks")
 
 

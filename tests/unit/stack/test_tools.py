@@ -20,6 +20,8 @@ def own(tmp_path: Path) -> Settings:
         kafka="broker:9092",
         kafka_config=tmp_path / "kafka.properties",
         postgres_password=SecretStr(SECRET),
+        spark_remote="sc://spark:15002/;use_ssl=true",
+        spark_token=SecretStr(SECRET),
     )
 
 
@@ -37,11 +39,19 @@ def test_a_tool_that_kafka_does_not_have_is_refused_with_those_that_it_has(own: 
 
 
 def test_no_command_line_has_a_secret(own: Settings) -> None:
-    for tool in (tools.airflow, tools.dbt, tools.psql):
+    for tool in (tools.airflow, tools.dbt, tools.psql, tools.spark_sql):
         made = tool(own, ["--version"])
         assert made.argv[-1] == "--version"
         assert SECRET not in " ".join(made.argv)
     assert tools.psql(own, []).env["PGPASSWORD"] == SECRET
+    assert f";token={SECRET};" in tools.spark_sql(own, []).env["SPARK_REMOTE"]
+
+
+def test_sparks_shell_knows_the_server(own: Settings) -> None:
+    argv = tools.spark_sql(own, ["-e", "SELECT 1"]).argv
+    assert argv[argv.index("-u") + 1] == "jdbc:sc://spark:15002/;use_ssl=true"
+    assert argv[-2:] == ["-e", "SELECT 1"]
+    assert "spark-connect-client-jdbc" in argv[argv.index("-cp") + 1].partition("*")[0], "the client comes first"
 
 
 def test_the_variables_of_a_shell_name_every_tools_own(own: Settings) -> None:
