@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from pyarrow import fs
-
 from lockstep import lake
 from lockstep.catalog import connect
 from lockstep.control import environments
@@ -44,8 +42,6 @@ def remove(settings: "Settings") -> None:
     with lease(settings, LEASE, "remove", _WAIT_SECONDS):
         with connect(settings, "remove") as spark:
             lake.forget(spark, settings)
-        filesystem, root = fs.FileSystem.from_uri(settings.lake)
-        if filesystem.get_file_info(root).type == fs.FileType.Directory:
-            filesystem.delete_dir(root)
+        lake.remove(settings.lake)
         # It ends the connection of the lease as well.
         environments.drop(settings)
