@@ -67,7 +67,7 @@ def _steps_of_view(spark: "SparkSession", settings: "Settings", remains: Remains
     name = remains.name
     yield partial(_begin_anew, settings, name)
     yield partial(merged.withdraw, spark, settings, name, chosen(settings.views))
-    yield partial(lake.drop_view, spark, late_of(name))
+    yield partial(lake.drop_view, spark, settings, late_of(name))
     yield partial(reconciliations.forget, spark, settings, name)
     yield from _steps_of_tables(spark, settings, remains)
     yield partial(lake.remove, saved_machines.location(settings, name))

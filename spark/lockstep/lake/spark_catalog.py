@@ -204,7 +204,8 @@ def drop(spark: "SparkSession", settings: "Settings", table: str) -> None:
     remove(path(settings, table))
 
 
-def drop_view(spark: "SparkSession", name: str) -> None:
+def drop_view(spark: "SparkSession", settings: "Settings", name: str) -> None:
     """Remove the SQL view ``layer.name``, if there is one."""
-    if spark.catalog.databaseExists(name.partition(".")[0]):
-        spark.sql(f"DROP VIEW IF EXISTS {name}")
+    known = catalog_name(settings, name)
+    if spark.catalog.databaseExists(known.partition(".")[0]):
+        spark.sql(f"DROP VIEW IF EXISTS {known}")

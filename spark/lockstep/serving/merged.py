@@ -95,11 +95,11 @@ def follow(spark: "SparkSession", settings: "Settings", tables: Iterable[str]) -
 
 def withdraw(spark: "SparkSession", settings: "Settings", view: str, others: Iterable[View]) -> None:
     """Remove the merged answer of a view whose tables are about to be removed, and its row of :data:`FRESHNESS`."""
-    lake.drop_view(spark, serving_of(view))
+    lake.drop_view(spark, settings, serving_of(view))
     if remaining := _existing(settings, others):
         publish(spark, settings, remaining)
     else:
-        lake.drop_view(spark, FRESHNESS)
+        lake.drop_view(spark, settings, FRESHNESS)
 
 
 def freshness(settings: "Settings", view: View, versions: Mapping[str, int]) -> Freshness:
