@@ -55,7 +55,7 @@ def roll_up(
 
     table, low, until = gold_of(view), plan.low, plan.until
     files, txn = SavedMachines(settings, view.name), ledger.txn(table, record)
-    saved = _saved(settings, view, plan.newest) if plan.size <= MOST_ROWS else None
+    saved = newest_machines(settings, view, plan.newest) if plan.size <= MOST_ROWS else None
     if saved is None and (view.upserts or not lake.is_small(plan.size)):
         record["machines"] = files.save(_from_history(view, silver, until))
         failpoint("machines-saved")
@@ -98,6 +98,13 @@ def machines_at(settings: "Settings", view: Keyed, entry: ledger.Entry) -> "pa.T
     return SavedMachines(settings, view.name).load(entry.machines) if fits else None
 
 
+def newest_machines(settings: "Settings", view: Keyed, newest: ledger.Entry | None) -> "pa.Table | None":
+    """The machines at gold's newest entry, as :func:`machines_at`; None also if somebody else has changed gold since."""
+    if newest is None or not ledger.untouched(settings, newest):
+        return None
+    return machines_at(settings, view, newest)
+
+
 def kept(settings: "Settings", table: str) -> list[ledger.Entry]:
     """The entries of gold whose machines are kept, newest first."""
     return [*islice(ledger.entries(settings, table), KEPT)]
@@ -105,13 +112,6 @@ def kept(settings: "Settings", table: str) -> list[ledger.Entry]:
 
 def _from_history(view: Keyed, silver: Silver, until: datetime) -> "pa.Table":
     return collect(machines(view, silver, until)).cast(SCHEMA)
-
-
-def _saved(settings: "Settings", view: Keyed, newest: ledger.Entry | None) -> "pa.Table | None":
-    """The machines at gold's newest entry; None also if somebody else has changed gold since."""
-    if newest is None or not ledger.untouched(settings, newest):
-        return None
-    return machines_at(settings, view, newest)
 
 
 def _tidy(settings: "Settings", files: SavedMachines, table: str) -> None:

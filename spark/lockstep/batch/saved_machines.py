@@ -22,16 +22,20 @@ if TYPE_CHECKING:
 SCHEMA = pa.schema([("_key", pa.string()), ("_timer", pa.int64()), ("_machine", pa.string())])
 
 
-def location(settings: "Settings", view: str) -> str:
-    """Where the machines of a view are saved."""
-    return f"{settings.lake.rstrip('/')}/_machines/{view}"
+def location(settings: "Settings", view: str, below: str = "_machines") -> str:
+    """Where the machines of a view are saved: ``<lake>/<below>/<view>``."""
+    return f"{settings.lake.rstrip('/')}/{below}/{view}"
 
 
 class SavedMachines:
-    """The files of a view, in ``<lake>/_machines/<view>``. The lease of its gold table must be held."""
+    """The files of a view. Those of its roll-ups are in ``<lake>/_machines/<view>``: the lease of its gold table must be held.
 
-    def __init__(self, settings: "Settings", view: str) -> None:
-        self._filesystem, self._root = fs.FileSystem.from_uri(location(settings, view))
+    Args:
+        below: the directory of the lake, if it is another one.
+    """
+
+    def __init__(self, settings: "Settings", view: str, below: str = "_machines") -> None:
+        self._filesystem, self._root = fs.FileSystem.from_uri(location(settings, view, below))
 
     def load(self, name: str) -> pa.Table | None:
         """The machines of a file; None: it is lost."""

@@ -12,15 +12,15 @@ records, also where rows depend on all of history.
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from kafka import TopicPartition
 from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
-from lockstep.batch.saved_machines import SavedMachines
+from lockstep.batch.going_on import newest_machines
 from lockstep.checkpoints.errors import ActionRefused
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
@@ -33,16 +33,16 @@ from lockstep.live.frontier import batch_final, live_final
 from lockstep.live.seeds import Seed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from lockstep.definition import Keyed
     from lockstep.ledger.ranges import TopicOffsets
     from lockstep.settings import Settings
 
 Starts = Mapping[str, Mapping[int, int]]
 _OFFSETS = re.compile(r"(?:(?P<topic>[A-Za-z0-9._-]+):)?(?P<partition>\d{1,6})=(?P<offset>\d{1,18})")
 EARLIEST, GOLD = "earliest", "gold"
-
-
 _AFTER_ROLL_UP = "ask again when the DAGs ingest and refine have run, which roll it up."
 _NEEDS_HISTORY = (
     f"{{}}: its rows depend on all of history, so it can only be reset to {EARLIEST}, while its topics still hold their first "
@@ -58,14 +58,14 @@ class ResetPlan:
         starts: offsets by topic and partition; a topic that is not named starts at its first offset.
         since: the generation writes rows from this instant (UTC) on; None: all rows.
         seed: the point of gold from which it goes on; None: it begins without rows and machines.
-        machines: the file with gold's machines at that point.
+        machines: gold's machines at that point.
     """
 
     query: str
     starts: Starts
     since: datetime | None
     seed: Seed | None = None
-    machines: str = ""
+    machines: "pa.Table | None" = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         starts = (f"{t}-{p} at {o:,}" for t, offsets in sorted(self.starts.items()) for p, o in sorted(offsets.items()))
@@ -126,7 +126,8 @@ def _plan_from_gold(
             f"{view.name} is a view of windows, which has no machines in gold: use {EARLIEST}, or a time."
         )
     entry = ledger.latest(settings, gold_of(view))
-    if entry is None or entry.until is None or not ledger.untouched(settings, entry) or entry.machines is None:
+    machines = newest_machines(settings, cast("Keyed", view), entry)
+    if entry is None or entry.until is None or machines is None:
         raise ActionRefused(f"{gold_of(view)} has no machines from which {view.name} could go on: {_AFTER_ROLL_UP}")
     ends = {(r.topic, r.partition): r.end for r in entry.ranges}
     starts = _starts_at(settings, view, bounds, entry.until)
@@ -146,21 +147,14 @@ def _plan_from_gold(
             f"{view.name}: an event of {newest:%F %T} UTC is gone from the log, and gold is final only before "
             f"{entry.until:%F %T}: {_AFTER_ROLL_UP}"
         )
-    return ResetPlan(view.name, starts, None, Seed(entry.version, entry.until), entry.machines)
+    return ResetPlan(view.name, starts, None, Seed(entry.version, entry.until), machines)
 
 
 def reset(settings: "Settings", planned: ResetPlan, reason: str, by: str, run_id: str | None = None) -> Reset:
-    """Create the planned generation. Whoever runs the query clears its table and switches to the new generation.
-
-    Raises:
-        ActionRefused: gold's machines are gone or do not fit the view any more.
-    """
+    """Create the planned generation. Whoever runs the query clears its table and switches to the new generation."""
     seed = planned.seed
-    if seed:
-        machines = SavedMachines(settings, planned.query).load(planned.machines)
-        if machines is None:
-            raise ActionRefused(f"{planned.query}: gold has gone on meanwhile: ask again.")
-        seed = replace(seed, copy=seeds.save(settings, machines))
+    if seed and planned.machines is not None:
+        seed = replace(seed, copy=seeds.copies(settings, planned.query).save(planned.machines))
     number = generations.advance(
         settings, planned.query, reason, by, planned.starts, planned.since, run_id=run_id, seed=seed
     )

@@ -14,6 +14,7 @@ from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
 from lockstep.definition.events import events_and_records, micros
 from lockstep.definition.tables import live_of
+from lockstep.errors import LockstepError
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_stream
 from lockstep.live import seeds
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from lockstep.contracts import Contract
+    from lockstep.live.generations import Generation
     from lockstep.live.seeds import Seed
     from lockstep.settings import Settings
 
@@ -138,13 +140,23 @@ def _keyed(
     planned = checkpoint.first_planned()
     machines = Machines(views, {s: _event_stream(config, contract, planned) for s, contract in contracts.items()})
     seed = members[0][0].seed if checkpoint.last_batch() is None else None
-    initial = _initial(spark, config, members[0][0].key_label, seed) if seed else None
+    initial = _initial(spark, config, members[0][0], seed) if seed else None
     return keyed.transformWithState(machines, ddl(OUTPUT), outputMode="Update", timeMode="None", initialState=initial)
 
 
-def _initial(spark: "SparkSession", config: "Settings", label: str, seed: "Seed") -> "GroupedData":
-    """The machines of a seed by state partition, in the columns of :data:`~lockstep.live.machine.INITIAL`."""
-    saved = seeds.load(config, seed.copy).select(["_key", "_machine"])
+def _initial(spark: "SparkSession", config: "Settings", generation: "Generation", seed: "Seed") -> "GroupedData":
+    """The machines of a seed by state partition, in the columns of :data:`~lockstep.live.machine.INITIAL`.
+
+    Raises:
+        LockstepError: they are gone.
+    """
+    label, copied = generation.key_label, seeds.copies(config, generation.query).load(seed.copy)
+    if copied is None:
+        raise LockstepError(
+            f"The machines with which {generation.query} was to begin are gone. Reset it again: it waited longer than "
+            "LOCKSTEP_RETAIN_HOURS."
+        )
+    saved = copied.select(["_key", "_machine"])
     # The row without a machine goes to all state partitions, and tells each of them about ``_until``.
     every = pa.concat_tables([saved, pa.table({"_key": [None], "_machine": [None]}, saved.schema)])
     rows = to_dataframe(spark, every).withColumn("_view", F.when(F.col("_key").isNotNull(), F.lit(label)))

@@ -4,17 +4,11 @@ The machines are copied, because the batch layer keeps its own for a few roll-up
 micro-batch is committed: Spark takes it as the initial state of that batch.
 """
 
-import uuid
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import fs
-
-from lockstep import lake
-from lockstep.errors import LockstepError
+from lockstep.batch.saved_machines import SavedMachines
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -47,30 +41,6 @@ class Seed:
         return cls(**found | {"until": datetime.fromisoformat(found["until"]).astimezone(UTC)})
 
 
-def save(settings: "Settings", machines: pa.Table) -> str:
-    """Copy machines (:data:`~lockstep.batch.saved_machines.SCHEMA`); the name of the copy."""
-    name = uuid.uuid4().hex
-    filesystem, folder = fs.FileSystem.from_uri(_folder(settings, name))
-    filesystem.create_dir(folder, recursive=True)
-    pq.write_table(machines, f"{folder}/machines.parquet", filesystem=filesystem, compression="zstd")
-    return name
-
-
-def load(settings: "Settings", name: str) -> pa.Table:
-    """The machines of a copy.
-
-    Raises:
-        LockstepError: it is gone.
-    """
-    filesystem, folder = fs.FileSystem.from_uri(_folder(settings, name))
-    try:
-        return pq.read_table(f"{folder}/machines.parquet", filesystem=filesystem)
-    except FileNotFoundError as error:
-        raise LockstepError(
-            f"The machines with which the query was to begin are gone: {folder}. Reset it again: it waited longer than "
-            "LOCKSTEP_RETAIN_HOURS."
-        ) from error
-
-
-def _folder(settings: "Settings", name: str) -> str:
-    return f"{lake.checkpoint(settings, SEEDS, 0).rpartition('/')[0]}/{name}"
+def copies(settings: "Settings", query: str) -> SavedMachines:
+    """The copies of machines with which the query of a view has begun, or is to begin."""
+    return SavedMachines(settings, query, f"_checkpoints/{SEEDS}")

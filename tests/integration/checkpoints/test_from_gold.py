@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -110,6 +112,9 @@ def test_events_that_gold_has_not_made_final_are_read_again_and_those_before_are
     with alone(settings, "user_sessions") as one, connect(settings, "live") as spark:
         one.feed(viewed(0, 0), viewed(1, 290), passed=300)
         assert one.take() == []
+        other = replace(one.view, allowed_lateness=timedelta(seconds=20))
+        with pytest.raises(ActionRefused, match="has no machines from which"):
+            plan(spark, one.settings, other, GOLD)
         planned = plan(spark, one.settings, one.view, GOLD)
         reset(one.settings, planned, "live is to begin with gold", "an operator")
         assert generations.get(settings, one.view.name).seed.until == planned.seed.until
