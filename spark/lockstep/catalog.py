@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake, session
 from lockstep.batch import late
+from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
 from lockstep.definition.check import problems
 from lockstep.definition.registry import named
+from lockstep.refine import history
 from lockstep.serving import merged
 
 if TYPE_CHECKING:
@@ -34,14 +36,15 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
 
 
 def derive(spark: "SparkSession", settings: "Settings") -> None:
-    """Register the lake's tables, and for each view that runs its late rows and its merged answer.
+    """Register the lake's tables, the history of each captured table, and of each view that runs its late rows and merged answer.
 
     One client does it, and the others wait for the lease: Spark fails if two clients create the same view at once, also with
     OR REPLACE.
     """
-    with lease(settings, late.CATALOG, "derive"):
+    with lease(settings, lake.CATALOG, "derive"):
         if lake.register(spark, settings):
             # Leave out a view that is not valid: it must not stop the clients of the other views.
             views = [view for view in named(settings.views) if not problems(view)]
+            history.define(spark, settings, CONTRACTS.values())
             late.define_all(spark, settings, views)
             merged.publish(spark, settings, views)

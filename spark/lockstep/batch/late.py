@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
-# The name of the lease that everybody holds who creates views: two that create the same view at once collide.
-CATALOG = "catalog"
-
-
 def define(spark: "SparkSession", settings: "Settings", view: "View") -> None:
     """Create the SQL view of a view's late rows, unless one of its streams has no silver yet.
 

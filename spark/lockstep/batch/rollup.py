@@ -60,7 +60,7 @@ def roll_up(
             return None
         if newest is None or newest.code_version != code_version():
             ensure(spark, view)
-            with lease(settings, late.CATALOG, run_id):
+            with lease(settings, lake.CATALOG, run_id):
                 late.define(spark, settings, view)
         if newest is None:
             lake.create(spark, settings, table, view.output_columns, properties=ledger.RETENTION)

@@ -32,6 +32,8 @@ class Contract:
         partitions: the number of partitions with which the topic is created.
         max_lag: `lockstep status` names the stream as a problem when bronze or silver has not read a record that is older
             than this; None: the setting ``max_lag_seconds``.
+        valid_from: for ``changes``, the column with the time (UTC) from which a version of a row is valid, such as
+            ``updated_at``: ``silver.<name>_history`` goes by it. Empty: a version is valid from its commit on.
         description: what one row says, in plain sentences.
         column_descriptions: what columns mean, by name: unit, time zone, when it is null. `lockstep describe`, the comments of
             the tables, dbt's sources and the data docs show them, and views take them over for columns of the same name.
@@ -52,13 +54,20 @@ class Contract:
     partitions: int = 3
     # Not in the repr, which is part of the version of each view: no row depends on these.
     max_lag: timedelta | None = field(default=None, repr=False)
+    valid_from: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
     column_descriptions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def problems(self) -> list[str]:
         """Every reason why the contract contradicts itself, each with its fix; empty for a sound one."""
-        return [not_a_column(name, self.columns) for name in self.column_descriptions if name not in self.columns]
+        found = [not_a_column(name, self.columns) for name in self.column_descriptions if name not in self.columns]
+        if self.valid_from and (self.kind != "changes" or self.columns.get(self.valid_from) != "TIMESTAMP"):
+            found.append(
+                f"valid_from is {self.valid_from}, which is no column of type TIMESTAMP of a stream of changes: correct it, or "
+                "leave it out"
+            )
+        return found
 
 
 def not_a_column(name: str, columns: Iterable[str]) -> str:

@@ -38,6 +38,17 @@ CHANGE: Columns = {
     "_before": "STRING",
     "_generation": "INT",
 }
+# What a version of a row has beside the row, in its history: from when to when it was valid, and was known to be (UTC; null: it
+# still is), and whether it is the row as it is now.
+HISTORY: Columns = {
+    "valid_from": "TIMESTAMP",
+    "valid_to": "TIMESTAMP",
+    "known_from": "TIMESTAMP",
+    "known_to": "TIMESTAMP",
+    "is_current": "BOOLEAN",
+}
+# Of the change that a version comes from.
+VERSION: Columns = {name: CHANGE[name] for name in ("_op", "_lsn", "_commit_lsn", "_committed_at", "_generation")}
 # What orders the changes of one row, and by which of them a change is newer.
 POSITION = ("_generation", "_commit_lsn", "_lsn")
 # Rows from before there were generations have none.
@@ -70,6 +81,11 @@ TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 def log_columns(contract: "Contract") -> Columns:
     """The columns of a stream's log in silver."""
     return {**contract.columns, **PROVENANCE, **(CHANGE if contract.kind == "changes" else EVENT), **UNKNOWN}
+
+
+def history_columns(contract: "Contract") -> Columns:
+    """The columns of the history of a captured table."""
+    return {**contract.columns, **HISTORY, **VERSION, **PROVENANCE}
 
 
 def widens(old: str, new: str) -> bool:

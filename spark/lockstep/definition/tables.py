@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.columns import HISTORY
 
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
@@ -12,11 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tables:
-    """A stream's tables. ``log`` has every good row once, and silver's ledger; ``current`` only exists for changes."""
+    """A stream's tables. ``log`` has every good row once, and silver's ledger; ``current`` only exists for changes.
+
+    ``history`` is a SQL view over the log of changes; None too where the source table has columns of the same names.
+    """
 
     bronze: str
     log: str
     current: str | None
+    history: str | None
     quarantine: str
 
     @classmethod
@@ -26,8 +31,14 @@ class Tables:
             bronze=f"bronze.{contract.name}",
             log=f"silver.{contract.name}_changes" if changes else f"silver.{contract.name}",
             current=f"silver.{contract.name}" if changes else None,
+            history=history_of(contract.name) if changes and not HISTORY.keys() & contract.columns else None,
             quarantine=f"quarantine.{contract.name}",
         )
+
+
+def history_of(stream: str) -> str:
+    """The history of a captured table, by the name of its stream."""
+    return f"silver.{stream}_history"
 
 
 def bronze_of(contract: "Contract") -> str:

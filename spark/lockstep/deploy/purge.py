@@ -16,7 +16,7 @@ from lockstep.control import traces
 from lockstep.control.intervals import holders
 from lockstep.control.leases import lease
 from lockstep.definition.registry import chosen
-from lockstep.definition.tables import late_of
+from lockstep.definition.tables import history_of, late_of
 from lockstep.deploy.remains import Kind, Remains
 from lockstep.errors import LockstepError
 from lockstep.failpoints import failpoint
@@ -83,6 +83,7 @@ def _steps_of_view(spark: "SparkSession", settings: "Settings", remains: Remains
 
 
 def _steps_of_stream(spark: "SparkSession", settings: "Settings", remains: Remains) -> Iterator[Step]:
+    yield partial(lake.drop_view, spark, settings, history_of(remains.name))
     yield from _steps_of_tables(spark, settings, remains)
 
 

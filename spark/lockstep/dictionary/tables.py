@@ -5,7 +5,17 @@ from dataclasses import dataclass, field
 
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
-from lockstep.definition.columns import BRONZE, FRESHNESS, LATE, MERGED, POSITION, QUARANTINE, Columns, log_columns
+from lockstep.definition.columns import (
+    BRONZE,
+    FRESHNESS,
+    LATE,
+    MERGED,
+    POSITION,
+    QUARANTINE,
+    Columns,
+    history_columns,
+    log_columns,
+)
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, late_of, live_of, serving_of
 from lockstep.dictionary import columns as platform
@@ -73,7 +83,7 @@ def texts(table: str) -> Texts | None:
     if table in ops.DESCRIPTIONS:
         return Texts(ops.DESCRIPTIONS[table], ops.COLUMNS[table])
     _, _, name = table.partition(".")
-    streams = {name, name.removesuffix("_changes")} & CONTRACTS.keys()
+    streams = {name, name.removesuffix("_changes"), name.removesuffix("_history")} & CONTRACTS.keys()
     found = [known for stream in streams for known in of_stream(CONTRACTS[stream])]
     found += [*of_view(VIEWS[name], CONTRACTS)] if name in VIEWS else []
     return next((known.texts for known in [*found, _freshness()] if known.name == table), None)
@@ -105,6 +115,12 @@ def of_stream(contract: Contract) -> Iterator[Table]:
         yield _table(names.current, both, columns, said, contract.unique_id, time, tokens)
         every = f"Every change of the rows of {names.current}: what a row was like at any time."
         yield _table(names.log, every, columns, said, (*contract.unique_id, *POSITION), "_committed_at", tokens)
+        if names.history:
+            versions = (
+                f"Every version of the rows of {names.current}: from when to when it was valid, and was known to be."
+            )
+            key = (*contract.unique_id, "valid_from", "known_from")
+            yield _table(names.history, versions, history_columns(contract), said, key, "valid_from", tokens)
     else:
         yield _table(names.log, contract.description, columns, said, contract.unique_id, contract.event_time, tokens)
     bad = f"Records of the topic {contract.topic} that failed validation, with the reason and their bytes."

@@ -3,6 +3,7 @@
 from lockstep.lake.log import Commit, commits, exists, newest_version, parse_commit
 from lockstep.lake.paths import LAYERS, catalog_name, checkpoint, path
 from lockstep.lake.spark_catalog import (
+    CATALOG,
     create,
     create_view,
     differences,
@@ -33,6 +34,7 @@ from lockstep.lake.writes import (
 )
 
 __all__ = [
+    "CATALOG",
     "LAYERS",
     "WIDEN",
     "Commit",

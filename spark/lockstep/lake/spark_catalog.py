@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 log = logging.getLogger(__name__)
+# The name of the lease that everybody holds who creates views: two that create the same view at once collide.
+CATALOG = "catalog"
 # Of a SQL view: without it, a view casts its columns back to the types that they had when it was created.
 _FOLLOWS_TYPES = "WITH SCHEMA TYPE EVOLUTION"
 # An empty database: it exists once all tables were registered since the server started.

@@ -19,6 +19,7 @@ from lockstep.definition.tables import Tables
 from lockstep.failpoints import failpoint
 from lockstep.ledger.integrity import record_digest
 from lockstep.ledger.ranges import Range, ends, size, to_where
+from lockstep.refine import history
 from lockstep.refine.classified import Classified, Rows, kept_in_spark
 from lockstep.refine.duplicates import arrivals, classify, oldest_of, remembered
 from lockstep.refine.rows import silver_rows
@@ -84,6 +85,9 @@ def refine(
         previous, ranges = ledger.latest(settings, tables.log), next_ranges(settings, contract)
         if previous is None or previous.code_version != code_version():
             follow_columns(spark, settings, contract, tables)
+            if tables.history:
+                with lease(settings, lake.CATALOG, run_id):
+                    history.define(spark, settings, [contract])
         if size(ranges) == 0:
             return None
         if lake.is_small(size(ranges)):

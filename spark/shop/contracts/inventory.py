@@ -16,6 +16,7 @@ CONTRACT = Contract(
     key=("product_id",),
     unique_id=("product_id",),
     event_time="counted_at",
+    valid_from="counted_at",
     required=("product_id", "stock"),
     partitions=1,
 )

@@ -22,6 +22,7 @@ CONTRACT = Contract(
     key=("product_id",),
     unique_id=("product_id",),
     event_time="updated_at",
+    valid_from="updated_at",
     required=("product_id",),
     partitions=1,
 )

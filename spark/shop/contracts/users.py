@@ -26,6 +26,7 @@ CONTRACT = Contract(
     key=("user_id",),
     unique_id=("user_id",),
     event_time="updated_at",
+    valid_from="updated_at",
     required=("user_id",),
     pii=("name", "email"),
     partitions=1,

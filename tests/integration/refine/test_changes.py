@@ -89,6 +89,23 @@ def test_a_delete_that_has_its_key_only_deletes_and_one_without_a_key_says_so(so
     assert entry.counts == {"silver": 3, "duplicates": 0, "quarantined": 1, "markers": 0}
 
 
+def test_the_history_of_a_row_is_there_with_its_first_change_and_is_found_by_its_key(source):
+    source.insert("1", 1_000)
+    source.insert("2", 2_000)
+    source.refine()
+    source.insert("1", 3_000, kind="changed")
+    source.delete(4_000, order_id="1")
+    source.refine()
+    history = source.spark.table(Tables.of(source.contract).history).where("order_id = '1'")
+    known_now = history.where("known_to IS NULL").orderBy("valid_from").collect()
+    assert [(row.kind, row.valid_from.second, row.valid_to.second) for row in known_now] == [
+        ("sale", 1, 3),
+        ("changed", 3, 4),
+    ]
+    assert history.where("is_current").isEmpty()
+    assert "DataFilters: [isnotnull(order_id" in history._explain_string()
+
+
 def test_the_key_of_a_row_is_required_whether_or_not_the_contract_says_so(source, monkeypatch):
     source.contract = replace(source.contract, required=())
     monkeypatch.setitem(CONTRACTS, source.contract.name, source.contract)
