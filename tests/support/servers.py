@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.support.ports import shared
 from tests.support.shop import Shop
+from tests.support.source import Source
 from xdist.scheduler import LoadScopeScheduling
 
 from lockstep.catalog import connect
@@ -29,6 +30,7 @@ __all__ = [
     "rows",
     "settings",
     "shop",
+    "source",
     "spark",
     "stack",
     "stream",
@@ -96,6 +98,19 @@ def view(stream: Contract) -> Iterator[View]:
 @pytest.fixture
 def shop(settings: Settings, stream: Contract) -> Shop:
     return Shop(settings, stream)
+
+
+@pytest.fixture
+def source(
+    spark: Any, settings: Settings, rows: Callable[[str], list[Any]], request: pytest.FixtureRequest
+) -> Iterator[Source]:
+    """A captured table like orders, with a topic and tables of its own; its parameter is the number of partitions."""
+    name = f"orders_{uuid.uuid4().hex[:8]}"
+    contract = replace(CONTRACTS["orders"], name=name, topic=name, partitions=getattr(request, "param", 1))
+    ensure_topics(settings, {name: contract})
+    CONTRACTS[name] = contract
+    yield Source(spark, settings, contract, rows)
+    del CONTRACTS[name]
 
 
 @pytest.fixture

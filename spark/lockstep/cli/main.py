@@ -39,6 +39,7 @@ _COMMANDS = {
     "leases": "lockstep.cli.leases:app",
     "alerts": "lockstep.cli.alerts:app",
     "sql": "lockstep.cli.sql:sql",
+    "asof": "lockstep.cli.asof:asof",
     "spark-sql": "lockstep.cli.tools:spark_sql",
     "airflow": "lockstep.cli.tools:airflow",
     "dbt": "lockstep.cli.tools:dbt",

@@ -20,26 +20,38 @@ class SqlRefused(LockstepError):
     """Spark did not run the statement."""
 
 
+AsCsv = Annotated[bool, typer.Option("--csv", help="For programs.")]
+Limit = Annotated[int, typer.Option(help="The most rows that are printed; 0: all.")]
+
+
 def sql(
     statement: Annotated[str, typer.Argument(help="A statement of Spark SQL; - reads it from the standard input.")],
-    as_csv: Annotated[bool, typer.Option("--csv", help="For programs.")] = False,
-    limit: Annotated[int, typer.Option(help="The most rows that are printed; 0: all.")] = 1000,
+    as_csv: AsCsv = False,
+    limit: Limit = 1000,
 ) -> None:
     """Run a statement on the lake, such as `SELECT * FROM serving.<view>`. Times are in UTC.
 
     With --env dev, the tables of the environment are dev_gold.<view> and so on, beside those of production.
     """
+    current = settings.load()
+    if current.env:
+        ensure_there(current)
+    run(current, sys.stdin.read() if statement == "-" else statement, as_csv, limit)
+
+
+def run(current: "settings.Settings", statement: str, as_csv: bool, limit: int) -> None:
+    """Run a statement of Spark SQL, and print its rows.
+
+    Raises:
+        SqlRefused: says what Spark says.
+    """
     from pyspark.errors import PySparkException
 
     # PySpark logs each error too, as JSON with its stack.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    text = sys.stdin.read() if statement == "-" else statement
-    current = settings.load()
-    if current.env:
-        ensure_there(current)
     with connect(current, "sql") as spark:
         try:
-            rows = spark.sql(text)
+            rows = spark.sql(statement)
             found = collect(rows.limit(limit) if limit else rows)
         except PySparkException as error:
             # After the message, Spark prints the plan, or the place in its own code.

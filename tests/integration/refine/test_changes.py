@@ -3,74 +3,17 @@
 The records have the form in which Debezium 3.6 sends them.
 """
 
-import json
-import uuid
 from dataclasses import replace
 
 import pytest
-from tests.support.shop import START, Shop
+from tests.support.shop import START
 
-from lockstep import lake, ledger
+from lockstep import ledger
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.tables import Tables
-from lockstep.ingest import bronze
-from lockstep.kafka_clients import ensure_topics
 from lockstep.lake import writes
 from lockstep.refine import silver
 from lockstep.refine.source_order import SourceWentBack
-
-
-class Source:
-    """The table orders, in a topic and tables of its own."""
-
-    def __init__(self, spark, settings, contract, rows):
-        self.spark, self.settings, self.contract, self._rows = spark, settings, contract, rows
-        self.shop, self.generation = Shop(settings, contract), None
-
-    def change(self, op, lsn, commit, before=None, after=None, partition=0, again=0):
-        """A change with the LSN of its row, which follows the commit with an LSN. It is sent ``again`` seconds later."""
-        sequence = json.dumps([None if op == "r" else str(commit), str(lsn)])
-        source = {"connector": "postgresql", "lsn": lsn, "sequence": sequence, "ts_ms": lsn, "snapshot": "false"}
-        value = {"before": before, "after": after, "op": op, "source": source}
-        key = (after or before or {}).get("order_id") or ""
-        headers = [("lockstep-generation", self.generation)] if self.generation else None
-        self.shop.raw(json.dumps(value).encode(), lsn / 1000 + again, key, partition=partition, headers=headers)
-
-    def insert(self, order_id, lsn, commit=None, kind="sale", **where):
-        row = {"order_id": order_id, "kind": kind, "ordered_at": START.isoformat()}
-        self.change("c", lsn, commit or lsn - 1, after=row, **where)
-
-    def delete(self, lsn, **before):
-        self.change("d", lsn, lsn - 1, before=before)
-
-    def truncate(self, lsn, **where):
-        self.change("t", lsn, lsn - 1, **where)
-
-    def refine(self):
-        """Take everything that the topic has: also what silver writes there."""
-        self.shop.flush()
-        entries = []
-        while bronze.ingest(self.spark, self.settings, self.contract, "run"):
-            entries.append(silver.refine(self.spark, self.settings, self.contract, "run"))
-        return entries
-
-    def orders(self):
-        """The rows that exist."""
-        rows = self._rows(f"silver.{self.contract.name}")
-        return {row["order_id"]: row["kind"] for row in rows if not row["_deleted"]}
-
-    def reasons(self):
-        table = Tables.of(self.contract).quarantine
-        return sorted(row["_reason"] for row in self._rows(table)) if lake.exists(self.settings, table) else []
-
-
-@pytest.fixture
-def source(spark, settings, rows, monkeypatch, request):
-    name = f"orders_{uuid.uuid4().hex[:8]}"
-    contract = replace(CONTRACTS["orders"], name=name, topic=name, partitions=getattr(request, "param", 1))
-    monkeypatch.setitem(CONTRACTS, name, contract)
-    ensure_topics(settings, {name: contract})
-    return Source(spark, settings, contract, rows)
 
 
 @pytest.fixture(params=[20_000, 0], ids=["without Spark", "with Spark"])
