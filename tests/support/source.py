@@ -17,10 +17,10 @@ class Source:
         self.spark, self.settings, self.contract, self._rows = spark, settings, contract, rows
         self.shop, self.generation = Shop(settings, contract), None
 
-    def change(self, op, lsn, commit, before=None, after=None, partition=0, again=0):
+    def change(self, op, lsn, commit, before=None, after=None, partition=0, again=0, snapshot="false"):
         """A change with the LSN of its row, which follows the commit with an LSN. It is sent ``again`` seconds later."""
         sequence = json.dumps([None if op == "r" else str(commit), str(lsn)])
-        source = {"connector": "postgresql", "lsn": lsn, "sequence": sequence, "ts_ms": lsn, "snapshot": "false"}
+        source = {"connector": "postgresql", "lsn": lsn, "sequence": sequence, "ts_ms": lsn, "snapshot": snapshot}
         value = {"before": before, "after": after, "op": op, "source": source}
         key = (after or before or {}).get("order_id") or ""
         headers = [("lockstep-generation", self.generation)] if self.generation else None
@@ -29,6 +29,13 @@ class Source:
     def insert(self, order_id, lsn, commit=None, kind="sale", **where):
         row = {"order_id": order_id, "kind": kind, "ordered_at": START.isoformat()}
         self.change("c", lsn, commit or lsn - 1, after=row, **where)
+
+    def snapshot(self, lsn, after=0, **kinds):
+        """The table as it is now, which Debezium begins to read at an LSN; it is sent ``after`` seconds later."""
+        for order_id, kind in kinds.items():
+            row = {"order_id": order_id, "kind": kind, "ordered_at": START.isoformat()}
+            marker = "last_in_data_collection" if order_id == [*kinds][-1] else "true"
+            self.change("r", lsn, None, after=row, snapshot=marker, again=after)
 
     def delete(self, lsn, **before):
         self.change("d", lsn, lsn - 1, before=before)

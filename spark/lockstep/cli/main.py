@@ -27,6 +27,7 @@ _COMMANDS = {
     "reset": "lockstep.cli.stack:reset",
     "jars": "lockstep.cli.stack:fetch_jars",
     "snapshot": "lockstep.cli.snapshot:snapshot",
+    "cdc": "lockstep.cli.cdc:app",
     "init": "lockstep.cli.init:init",
     "new": "lockstep.cli.new:app",
     "check": "lockstep.cli.check:check",

@@ -13,10 +13,11 @@ Each row of bronze becomes exactly one row, with the payload's columns and:
 
 Changes also have ``_op`` (Debezium's c, u, d, r, t), ``_lsn`` and ``_commit_lsn`` (BIGINT), ``_committed_at``, ``_deleted``,
 ``_before``: the row before an update, as JSON without its personal columns, and ``_generation``: the life of the source database
-that they come from. ``_truncates`` says that the record is a TRUNCATE, which ends all older rows of its table, and ``_by_us``
-that it is one of the deletes that stand for it.
+that they come from. ``_truncates`` says that the record is a TRUNCATE, which ends all older rows of its table, ``_ends_snapshot``
+that it is the last one of a snapshot, and ``_by_us`` that it is a delete that refine has written itself.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -32,11 +33,20 @@ if TYPE_CHECKING:
 
 # The header in which a change has the generation of its source. Without it, it is of the first one.
 GENERATION = "lockstep-generation"
-# Who wrote the deletes that stand for a TRUNCATE (:mod:`lockstep.refine.truncates`), in the place of Debezium's connector.
+# Who wrote the deletes of :mod:`lockstep.refine.deletes`, in the place of Debezium's connector.
 US = "lockstep"
+# How Debezium marks the last row of a table, and of all tables, in a snapshot.
+_LAST = ("last_in_data_collection", "last")
 # A row that is data, and passed validation.
 GOOD = "NOT _marker AND _reason IS NULL"
 _CORRUPT = "_corrupt_record"
+# Debezium writes a date as 2026-11-25Z (time.precision.mode=isostring).
+_OPTIONS: Mapping[str, dict[str, str]] = {
+    "events": {"columnNameOfCorruptRecord": _CORRUPT},
+    "changes": {"columnNameOfCorruptRecord": _CORRUPT, "dateFormat": "yyyy-MM-dd['Z']"},
+}
+# Spark parses times beyond these, such as PostgreSQL's infinity, but neither writers of Delta nor SQL know them.
+_CALENDAR = {"DATE": ("0001-01-01", "9999-12-31"), "TIMESTAMP": ("0001-01-01", "9999-12-31 23:59:59.999999")}
 _SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING, connector: STRING>"
 
 
@@ -52,7 +62,7 @@ def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
         F.col("value").alias("_value"),
         F.col("headers").alias("_headers"),
         _is_marker(contract).alias("_marker"),
-        F.from_json("_text", body, {"columnNameOfCorruptRecord": _CORRUPT}).alias("_payload"),
+        F.from_json("_text", body, _OPTIONS[contract.kind]).alias("_payload"),
     )
     flat = parsed.select("*", *(_flat_event(contract) if contract.kind == "events" else _flat_change(contract)))
     if contract.kind == "changes":
@@ -85,6 +95,7 @@ def _flat_event(contract: "Contract") -> "list[Column]":
 def _flat_change(contract: "Contract") -> "list[Column]":
     deleted = F.col("_payload.op") == "d"
     truncates = (F.col("_payload.op") == "t") & F.col("_payload.source.lsn").isNotNull()
+    ends_snapshot = (F.col("_payload.op") == "r") & F.col("_payload.source.snapshot").isin(*_LAST)
     generation = F.get(F.filter("_headers", lambda h: h["key"] == GENERATION), F.lit(0))["value"]
     public = [F.col(f"_payload.before.{name}") for name in contract.columns if name not in contract.pii]
     before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*public), {"timestampFormat": TIMESTAMP_FORMAT}))
@@ -103,6 +114,7 @@ def _flat_change(contract: "Contract") -> "list[Column]":
         F.when(F.col("_payload.before").isNotNull(), before).alias("_before"),
         F.coalesce(generation.cast("string").try_cast("int"), F.lit(FIRST_GENERATION)).alias("_generation"),
         F.coalesce(truncates, F.lit(False)).alias("_truncates"),
+        F.coalesce(ends_snapshot, F.lit(False)).alias("_ends_snapshot"),
         (F.coalesce(F.col("_payload.source.connector"), F.lit("")) == US).alias("_by_us"),
     ]
 
@@ -119,6 +131,10 @@ def _reason(contract: "Contract") -> "Column":
     asked = ~F.col("_deleted") if contract.kind == "changes" else F.lit(True)
     for name in contract.required:
         reason = reason.when(asked & F.col(name).isNull(), f"missing {name}")
+    for name, kind in contract.columns.items():
+        if kind in _CALENDAR:
+            first, last = (F.lit(end).cast(kind) for end in _CALENDAR[kind])
+            reason = reason.when(~F.col(name).between(first, last), f"out of range {name}")
     if contract.kind == "events":
         ahead = F.col(contract.event_time) - F.col("_arrival")
         limit = F.make_dt_interval(secs=F.lit(contract.max_clock_skew.total_seconds()))

@@ -3,8 +3,9 @@
 One run takes what bronze has after silver's position. It commits in an order in which a crash between two commits does no harm:
 quarantine first, then a change stream's current rows (a MERGE that writes newer LSNs only), and last the table whose ledger says
 that the run is done. Each of the first two pins the ranges of the run: after a crash the retry must take the same ranges, because
-its commit has the same transaction id, and is skipped. The deletes that stand for a TRUNCATE are written to the topic before the
-last commit: a retry writes them again, and silver finds the second ones to be duplicates.
+its commit has the same transaction id, and is skipped. The deletes of rows that a TRUNCATE has ended, or that a new snapshot does
+not have, are written to the topic before the last commit: a retry writes them again, and silver finds the second ones to be
+duplicates.
 """
 
 import logging
@@ -19,13 +20,13 @@ from lockstep.definition.tables import Tables
 from lockstep.failpoints import failpoint
 from lockstep.ledger.integrity import record_digest
 from lockstep.ledger.ranges import Range, ends, size, to_where
-from lockstep.refine import history
+from lockstep.refine import history, snapshots, truncates
 from lockstep.refine.classified import Classified, Rows, kept_in_spark
 from lockstep.refine.duplicates import arrivals, classify, oldest_of, remembered
 from lockstep.refine.rows import silver_rows
 from lockstep.refine.small_slice import Parsed, parsed_alone, small_slice
 from lockstep.refine.source_order import check_order, with_order
-from lockstep.refine.truncates import newest_truncate, with_ended, write_deletes
+from lockstep.refine.truncates import newest_truncate, with_ended
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -174,8 +175,10 @@ def _write(
         failpoint("changes-applied")
     # An environment finds them in the topic: production writes them.
     if tables.current and not settings.env and (found.any("_truncates") or found.any("_ended")):
-        write_deletes(spark, settings, contract, tables.current, more["truncated"])
+        truncates.write_deletes(spark, settings, contract, tables.current, more["truncated"])
         failpoint("deletes-written")
+    if tables.current and not settings.env and previous and found.any("_ends_snapshot"):
+        snapshots.write_deletes(spark, settings, contract, tables.current, found.in_spark(spark), more["truncated"])
     lake.append(found.silver(columns), settings, tables.log, ledger.txn(tables.log, record), record)
     failpoint("silver-committed")
     return ledger.committed(settings, tables.log, record)

@@ -1,23 +1,17 @@
-"""A TRUNCATE, as one delete for each row that it has ended. They are written to the topic, so that all readers get them alike.
+"""A TRUNCATE, as one delete for each row that it has ended (:mod:`lockstep.refine.deletes`).
 
-Debezium tells of a TRUNCATE in one record without a row. A live query keeps its state by key, and could not tell which of its
-keys the record concerns. Silver knows the table's rows. So refine writes their deletes after the TRUNCATE, with its position in
-the source's log: rows that were inserted after it are newer than they are, and stay.
+Debezium tells of a TRUNCATE in one record without a row. Its deletes have its position in the source's log: rows that were
+inserted after it are newer than they are, and stay.
 """
 
-import json
-from collections.abc import Iterator
-from contextlib import closing
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.definition.columns import POSITION, generation
-from lockstep.definition.tables import bronze_of
-from lockstep.kafka_clients import producer
-from lockstep.refine.parse import GENERATION, GOOD, US
+from lockstep.refine import deletes
+from lockstep.refine.parse import GOOD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,8 +21,6 @@ if TYPE_CHECKING:
 
 # A position, and the time of the commit (milliseconds, UTC).
 Truncate = tuple[int, ...]
-# Deletes that are sent before the broker's answers are awaited: some megabytes.
-_AT_ONCE = 5_000
 
 
 def newest_truncate(rows: "DataFrame", before: Truncate | None) -> Truncate | None:
@@ -44,11 +36,11 @@ def with_ended(changes: "DataFrame", truncate: Truncate | None) -> "DataFrame":
     return changes.withColumn("_ended", F.coalesce(ended, F.lit(False)))
 
 
-def is_before(truncate: Truncate) -> "Column":
-    """Whether a change is older than the TRUNCATE."""
-    position = F.struct(generation().alias("g"), F.col("_commit_lsn").alias("c"), F.col("_lsn").alias("l"))
-    of_truncate = zip(("int", "bigint", "bigint"), "gcl", truncate[:3], strict=True)
-    return position < F.struct(*(F.lit(value).cast(kind).alias(name) for kind, name, value in of_truncate))
+def is_before(position: tuple[int, ...]) -> "Column":
+    """Whether a change is older than a position: its generation, the LSN of its commit, and its own."""
+    own = F.struct(generation().alias("g"), F.col("_commit_lsn").alias("c"), F.col("_lsn").alias("l"))
+    of_position = zip(("int", "bigint", "bigint"), "gcl", position[:3], strict=True)
+    return own < F.struct(*(F.lit(value).cast(kind).alias(name) for kind, name, value in of_position))
 
 
 def write_deletes(
@@ -56,41 +48,9 @@ def write_deletes(
 ) -> None:
     """Write a delete for each current row that is older than the TRUNCATE to the topic.
 
-    If it runs twice, silver finds the second ones to be duplicates.
-
     Args:
         current: the table with the current rows.
     """
     ended = lake.read(spark, settings, current).where(~F.col("_deleted") & is_before(truncate))
-    places = ended.select(F.col("_partition").alias("partition"), F.col("_offset").alias("offset"))
-    records = lake.read(spark, settings, bronze_of(contract)).join(places, ["partition", "offset"], "left_semi")
-    with closing(producer(settings)) as kafka:
-        found, headers = _records(records), [(GENERATION, str(truncate[0]).encode())]
-        while some := [*islice(found, _AT_ONCE)]:
-            answers = [
-                kafka.send(contract.topic, delete_of(value, truncate), key, headers=headers, partition=partition)
-                for partition, key, value in some
-            ]
-            kafka.flush()
-            for answer in answers:
-                # Raises what has kept it from being written.
-                answer.get()
-
-
-def _records(records: "DataFrame") -> Iterator[tuple[int, bytes | None, bytes]]:
-    for row in records.select("partition", "key", "value").toLocalIterator():
-        yield row["partition"], row["key"] and bytes(row["key"]), bytes(row["value"])
-
-
-def delete_of(change: bytes, truncate: Truncate) -> bytes:
-    """The delete of the row that a change (Debezium's JSON) has left. Pure."""
-    told: dict[str, Any] = json.loads(change)
-    _, commit, lsn, at = truncate
-    source = told["source"] | {
-        "connector": US,
-        "snapshot": "false",
-        "lsn": lsn,
-        "sequence": json.dumps([str(commit), str(lsn)]),
-        "ts_ms": at,
-    }
-    return json.dumps({"before": told["after"], "after": None, "op": "d", "source": source, "ts_ms": at}).encode()
+    end = {name: F.lit(value) for name, value in zip(deletes.End.__dataclass_fields__, truncate, strict=True)}
+    deletes.write(spark, settings, contract, ended.withColumns(end))

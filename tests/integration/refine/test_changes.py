@@ -133,6 +133,26 @@ def test_a_snapshot_and_a_transaction_that_was_open_when_it_began_are_no_restore
     assert sorted(source.orders()) == ["1", "2", "3"]
 
 
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_new_snapshot_ends_the_rows_that_it_does_not_have(source, either_way, runs):
+    source.snapshot(100, a="sale", b="sale", c="sale", d="sale")
+    source.insert("e", 110)
+    source.refine()
+    if runs == 2:
+        source.insert("f", 120)
+        source.refine()
+    # b, d and e were deleted, and Debezium was not there. A transaction was open that brought d again.
+    source.snapshot(200, after=1, a="sale", c="changed")
+    source.insert("d", 190, commit=195, kind="again", again=2)
+    source.insert("g", 210, again=2)
+    source.refine()
+    assert source.orders() == {"a": "sale", "c": "changed", "d": "again", "g": "sale"}
+    log = {(r["order_id"], r["_op"]): r for r in source._rows(Tables.of(source.contract).log)}
+    ended = [(key, log[key, "d"]["_lsn"]) for key in "be"]
+    assert ended == [("b", 101), ("e", 111)], "right after the change that had left it"
+    assert source.reasons() == []
+
+
 @pytest.mark.parametrize(
     ("runs", "small"), [(1, 0), (2, 20_000)], ids=["in a run, with Spark", "between runs, without Spark"]
 )

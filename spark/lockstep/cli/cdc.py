@@ -1,0 +1,61 @@
+"""``lockstep cdc``: is the lake equal to the databases that it captures?"""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lockstep import settings as configuration
+from lockstep.catalog import connect
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.errors import LockstepError
+from lockstep.reconcile.with_source import Verified
+from lockstep.reconcile.with_source import verify as work
+
+app = typer.Typer(help="Captured tables.", no_args_is_help=True)
+
+
+@app.callback()
+def _root() -> None:
+    """Captured tables."""
+
+
+@app.command()
+def verify(
+    streams: Annotated[
+        list[str] | None, typer.Argument(help="Names of captured tables; all when none is named.")
+    ] = None,
+    timeout: Annotated[int, typer.Option(min=0, help="How long to wait for silver, in seconds.")] = 300,
+) -> None:
+    """Compare silver with the source database, row by row, as of one snapshot of the database; exit code 1 if they differ.
+
+    Writers need not stop. A table that is equal at once is not waited for.
+    """
+    settings = configuration.load()
+    with connect(settings, "cdc") as spark:
+        found = [work(spark, settings, contract, timeout) for contract in _chosen(streams)]
+    console = Console(highlight=False, soft_wrap=True)
+    for verified in found:
+        console.print(sentence(verified), markup=False)
+    if any(verified.counts for verified in found):
+        raise typer.Exit(1)
+
+
+def sentence(verified: Verified) -> str:
+    """What is printed of a table: one line, and one for each example."""
+    at = f"LSN {verified.lsn >> 32:X}/{verified.lsn & 0xFFFFFFFF:08X}"
+    if not verified.counts:
+        return f"equal   {verified.stream}: {verified.rows:,} rows at {at}"
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(verified.counts.items()))
+    lines = [f"DIFFER  {verified.stream}: {verified.rows:,} rows at {at}: {counts}"]
+    for one in verified.examples:
+        columns = f" ({', '.join(one.columns)})" if one.columns else ""
+        lines.append(f"        {' '.join(one.key)}: {one.kind}{columns}")
+    return "\n".join(lines)
+
+
+def _chosen(streams: list[str] | None) -> list[Contract]:
+    captured = {name: contract for name, contract in CONTRACTS.items() if contract.kind == "changes"}
+    if unknown := sorted({*(streams or ())} - captured.keys()):
+        raise LockstepError(f"{unknown[0]} is no captured table: name one of {', '.join(captured)}.")
+    return [captured[name] for name in streams or captured]
