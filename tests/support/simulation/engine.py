@@ -84,7 +84,7 @@ def _parsed(row: Row, contract: Contract) -> Row:
     if contract.kind == "changes":
         names = ("_op", "_lsn", "_commit_lsn", "_committed_at", "_deleted", "_before")
         more = dict.fromkeys(names) if value is None else {name: value.get(name) for name in names}
-        more |= {"_generation": FIRST_GENERATION, "_truncates": False, "_by_us": False}
+        more |= {"_generation": FIRST_GENERATION, "_truncates": False, "_ends_snapshot": False, "_by_us": False}
     parsed = columns | of_record | more
     return parsed | {"_reason": None if parsed["_marker"] else _reason(parsed, contract, value is None)}
 

@@ -28,7 +28,8 @@ from lockstep.ledger.entries import Entry
 from lockstep.ledger.heads import Head
 from lockstep.ledger.ranges import Range, to_where
 from lockstep.live import frontier, sink
-from lockstep.refine import silver
+from lockstep.refine import history as silver_history
+from lockstep.refine import silver, truncates
 from lockstep.refine.small_slice import Parsed
 from lockstep.replay import checks, promote, shadow, shadow_streams, undo, writer
 from lockstep.replay import run as replays
@@ -269,7 +270,9 @@ def installed() -> Iterator[pytest.MonkeyPatch]:
         put(silver, silver_rows=engine.silver_rows, classify=engine.classify)
         put(silver, remembered=engine.remembered, oldest_of=engine.oldest_of)
         put(silver, with_order=engine.with_order, check_order=engine.check_order)
-        put(silver, with_ended=engine.with_ended, newest_truncate=_never, write_deletes=_never)
+        put(silver, with_ended=engine.with_ended, newest_truncate=_never)
+        put(truncates, write_deletes=_never)
+        put(silver_history, define=_nothing)
         put(silver, kept_in_spark=_kept_in_spark, parsed_alone=_parsed_alone, small_slice=_small_slice)
         put(rollup, lease=_lease, ensure=_nothing, definition_version=_definition)
         put(rollup, summary=engine.summary, result=engine.result, new_events=engine.new_events)
