@@ -1,7 +1,8 @@
-"""The lake for clients that know nothing of Lockstep: JDBC and Spark's shell on its server, DuckDB and delta-rs on the files."""
+"""Clients that know nothing of Lockstep: JDBC and Spark's shell, DuckDB and delta-rs on the files, kcat on the broker."""
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,3 +60,24 @@ def test_duckdb_reads_the_files_of_a_table(settings, gold):
     rows = DeltaTable(lake.path(settings, gold)).to_pyarrow_dataset()
     assert rows.count_rows() == 2
     assert duckdb.sql("SELECT page, sum(views) FROM rows GROUP BY page").fetchall() == [("/", 3)]
+
+
+@pytest.mark.skipif(not shutil.which("kcat"), reason="kcat is not installed; Debian has it as a package")
+def test_kcat_lists_produces_and_consumes(spark, settings, stream, rows):
+    def kcat(*arguments, given=""):
+        done = subprocess.run(
+            ["kcat", "-b", settings.kafka, *arguments],
+            input=given,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        return done.stdout
+
+    assert f'topic "{stream.topic}" with 3 partitions' in kcat("-L", "-t", stream.topic)
+    event = {"event_id": "e1", "event_time": "2026-11-10T10:00:00Z", "user_id": "u1", "session_id": "s1", "page": "/"}
+    kcat("-P", "-t", stream.topic, "-K", "|", given=f"u1|{json.dumps(event)}\n")
+    assert json.loads(kcat("-C", "-t", stream.topic, "-o", "beginning", "-e", "-q")) == event
+    ingest(spark, settings, stream, "run")
+    assert [json.loads(row["value"])["event_id"] for row in rows(f"bronze.{stream.name}")] == ["e1"]
