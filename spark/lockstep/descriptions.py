@@ -30,9 +30,11 @@ def written(table: str, entry: "Entry") -> TableResult:
 
 def checked(outcome: "Checked") -> TableResult:
     """What a gate says of the new rows of a table."""
+    warnings = [f"warning: {reason}" for reason in outcome.warned]
     if outcome.success:
-        return TableResult(outcome.table, Outcome.DONE, outcome.rows, detail=f"passed {outcome.checks} checks")
-    detail = f"the gate is shut: {'; '.join(outcome.failed)}"
+        detail = "; ".join([f"passed {len(outcome.results)} checks", *warnings])
+        return TableResult(outcome.table, Outcome.DONE, outcome.rows, detail=detail)
+    detail = f"the gate is shut: {'; '.join([*outcome.failed, *warnings])}"
     return TableResult(outcome.table, Outcome.FAILED, outcome.rows, detail=detail)
 
 

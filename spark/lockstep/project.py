@@ -30,10 +30,17 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
         folder: ``contracts`` or ``views``.
         constant: the name that each module defines, such as ``VIEW``. Its value has a ``name``.
         problems: why a value of it is refused; none for a sound one.
+        complete: adds what other files say of a sound value.
     """
 
-    def __init__(self, folder: str, constant: str, problems: Callable[[Item], Sequence[str]] = lambda _: ()) -> None:
-        self.folder, self.constant, self._problems = folder, constant, problems
+    def __init__(
+        self,
+        folder: str,
+        constant: str,
+        problems: Callable[[Item], Sequence[str]] = lambda _: (),
+        complete: Callable[[Item], Item] = lambda item: item,
+    ) -> None:
+        self.folder, self.constant, self._problems, self._complete = folder, constant, problems, complete
         self._loaded: dict[str, Item] | None = None
         self._broken: dict[str, str] = {}
 
@@ -69,7 +76,7 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
             raise ProjectInvalid(f"it does not define {self.constant}: {error}") from error
         if problems := self._problems(item):
             raise ProjectInvalid("; ".join(problems))
-        return item
+        return self._complete(item)
 
     def __getitem__(self, name: str) -> Item:
         return self._items[name]
@@ -118,8 +125,9 @@ def module_names(name: str) -> list[str]:
 
 
 def sources() -> dict[str, tuple[int, int]]:
-    """By file of the project's package, when it was changed (ns) and its size: another answer means other code."""
-    states = {str(file): file.stat() for file in folder(".").rglob("*.py")}
+    """By file of the project's package and suites, when it was changed (ns) and its size: another answer means other code."""
+    suites = (_settings().project / "expectations").rglob("*.json")
+    states = {str(file): file.stat() for files in (folder(".").rglob("*.py"), suites) for file in files}
     return {file: (state.st_mtime_ns, state.st_size) for file, state in states.items()}
 
 

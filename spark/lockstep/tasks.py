@@ -126,7 +126,8 @@ def _rows(entries: "Mapping[str, Entry]") -> dict[str, int]:
 def gate(layer: str, run_id: str, results: Results) -> dict[str, int]:
     """Check the new rows of a layer (``silver`` or ``gold``) against its suites; number of checks by table.
 
-    When gold has passed, ``serving.<view>`` shows it. The data docs are built again after every gate, also after a failure.
+    ``serving.<view>`` shows what has passed, also when the gate of another table is shut. The data docs are built again after
+    every gate, also after a failure.
     """
     settings = configuration.load()
     of_layer = [table for table in gated(settings) if table.startswith(f"{layer}.")]
@@ -136,16 +137,18 @@ def gate(layer: str, run_id: str, results: Results) -> dict[str, int]:
         return {}
     try:
         with connect(settings, "gate") as spark:
-            outcomes = run_gates(spark, settings, unchecked, run_id)
-            results.add(*map(checked, outcomes))
-            if layer == "gold":
-                merged.publish(spark, settings, chosen(settings.views))
+            try:
+                outcomes = run_gates(spark, settings, unchecked, run_id)
+                results.add(*map(checked, outcomes))
+            finally:
+                if layer == "gold":
+                    merged.publish(spark, settings, chosen(settings.views))
     except GateFailed as shut:
         results.add(*map(checked, shut.outcomes))
         raise
     finally:
         log.info("Data docs: %s", docs.build(settings))
-    return {outcome.table: outcome.checks for outcome in outcomes}
+    return {outcome.table: len(outcome.results) for outcome in outcomes}
 
 
 def bring_up_marts(run_id: str, results: Results) -> list[str]:
@@ -257,6 +260,8 @@ def maintain(run_id: str, results: Results) -> list[str]:
     settings = configuration.load()
     try:
         with connect(settings, "maintain") as spark:
+            # First: readers of an older version would miss its files.
+            merged.publish(spark, settings, chosen(settings.views))
             done = maintenance.maintain(spark, settings, lake.tables(settings), run_id)
     except MaintenanceFailed as failure:
         results.add(*map(compacted, failure.done))

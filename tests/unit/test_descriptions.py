@@ -7,9 +7,11 @@ from tests.support.commits import entry, ranges
 
 from lockstep.descriptions import checked, compacted, compared, written
 from lockstep.maintain.run import MaintenanceResult
+from lockstep.quality.checks import Check
 from lockstep.quality.outcomes import Outcome as Checked
 from lockstep.reconcile.report import Report
 from lockstep.results import Outcome
+from lockstep.suite_files import Severity
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -20,11 +22,16 @@ def test_a_commit_says_what_it_took_and_what_became_of_the_rows() -> None:
 
 
 def test_a_shut_gate_says_which_check_failed() -> None:
-    def gate(success: bool, *failed: str) -> Checked:
-        return Checked("silver.clicks", "silver.clicks", success, 9, failed, 100, "true", 4, NOON)
+    def gate(*results: Check) -> Checked:
+        return Checked("silver.clicks", "silver.clicks", results, 100, "true", 4, NOON)
 
-    assert checked(gate(True)).detail == "passed 9 checks"
-    shut = checked(gate(False, "expect_column_values_to_be_unique(column='id'): 2 of 100 rows do not hold"))
+    passed = Check("expect_something()", (), Severity.FAIL, success=True)
+    odd = Check("expect_other()", (), Severity.WARN, success=False, reason="expect_other(): 1 of 100 rows do not hold")
+    assert checked(gate(passed)).detail == "passed 1 checks"
+    assert checked(gate(passed, odd)).outcome is Outcome.DONE
+    assert checked(gate(passed, odd)).detail.endswith("; warning: expect_other(): 1 of 100 rows do not hold")
+    reason = "expect_column_values_to_be_unique(column='id'): 2 of 100 rows do not hold"
+    shut = checked(gate(passed, Check("unique", ("id",), Severity.FAIL, success=False, reason=reason)))
     assert (shut.outcome, shut.rows) == (Outcome.FAILED, 100)
     assert shut.detail.startswith("the gate is shut: expect_column_values_to_be_unique")
 

@@ -11,16 +11,23 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS, named
 from lockstep.definition.trial import ensure
 from lockstep.errors import ViewRefused
+from lockstep.quality import suites
+from lockstep.refine.rules import refusals
 
 
 def check(views: Annotated[str, typer.Argument(help="Names, comma-separated.")] = "all") -> None:
-    """Check that each view can run live and in batch. Nothing is started, and no table is read."""
+    """Check that each view can run live and in batch, and that each suite can be used. Nothing is started, no table is read."""
     console = Console(highlight=False, soft_wrap=True)
     refused = []
-    for file, reason in (CONTRACTS.broken | VIEWS.broken).items():
+    config = settings.load()
+    for file, reason in (CONTRACTS.broken | VIEWS.broken | suites.problems(config)).items():
         refused.append(file)
         console.print(f"{file}: {reason}", style="red", markup=False)
-    with connect(settings.load(), "check") as spark:
+    with connect(config, "check") as spark:
+        for contract in CONTRACTS.values():
+            for reason in refusals(spark, contract):
+                refused.append(contract.name)
+                console.print(reason, style="red", markup=False)
         for view in named(views):
             try:
                 ensure(spark, view)

@@ -1,8 +1,37 @@
-"""The contracts of the project's streams; ``CONTRACTS`` finds them by name."""
+"""The contracts of the project's streams; ``CONTRACTS`` finds them by name, each with the rules of its suite."""
 
+from dataclasses import replace
+
+from lockstep import settings as configuration
+from lockstep.contracts import rules
 from lockstep.contracts.contract import Contract
-from lockstep.project import Registry
+from lockstep.project import ProjectInvalid, Registry
+from lockstep.suite_files import SuiteMissing, quarantining, suite_file, text_of
 
-CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contract: contract.problems)
+
+def with_rules(contract: Contract) -> Contract:
+    """The contract with the rules that the suite of its silver table has.
+
+    Raises:
+        ProjectInvalid: the suite cannot be read, or an expectation of it cannot put rows aside. Without its rules the stream must
+            not run: it would take what they refuse.
+    """
+    settings, table = configuration.load(), f"silver.{contract.name}"
+    try:
+        expectations = quarantining(settings, table)
+    except SuiteMissing as error:
+        raise ProjectInvalid(str(error)) from error
+    file = suite_file(settings, table).relative_to(settings.project)
+    refused = [
+        f"{file}: {text_of(one['type'], one.get('kwargs', {}))} cannot put rows aside: {reason}"
+        for one in expectations
+        for reason in rules.problems(one, contract)
+    ]
+    if refused:
+        raise ProjectInvalid("; ".join(refused))
+    return replace(contract, rules=tuple(map(rules.rule_of, expectations)))
+
+
+CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contract: contract.problems, with_rules)
 
 __all__ = ["CONTRACTS", "Contract"]

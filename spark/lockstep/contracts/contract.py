@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
+from lockstep.contracts.rules import Rule
+
 # The header of a record that is no data: it says that its partition has passed its timestamp.
 HEARTBEAT = "lockstep-heartbeat"
 
@@ -30,6 +32,8 @@ class Contract:
             producers write to it. It counts against the lateness that views allow: what comes further behind is later by the
             rest. Rows of keyed views wait for so long.
         partitions: the number of partitions with which the topic is created.
+        rules: expectations that put rows aside. They are not written here: the suite of the silver table has them, and
+            :data:`~lockstep.contracts.CONTRACTS` adds them.
         max_lag: `lockstep status` names the stream as a problem when bronze or silver has not read a record that is older
             than this; None: the setting ``max_lag_seconds``.
         valid_from: for ``changes``, the column with the time (UTC) from which a version of a row is valid, such as
@@ -52,6 +56,7 @@ class Contract:
     max_clock_skew: timedelta = timedelta(minutes=5)
     max_out_of_orderness: timedelta = timedelta(seconds=2)
     partitions: int = 3
+    rules: tuple[Rule, ...] = ()
     # Not in the repr, which is part of the version of each view: no row depends on these.
     max_lag: timedelta | None = field(default=None, repr=False)
     valid_from: str = field(default="", repr=False)

@@ -21,6 +21,7 @@ _PLATFORM = Path(__file__).resolve().parents[1]
 _MACHINERY = (
     "definition/*.py",
     "refine/parse.py",
+    "refine/rules.py",
     "refine/tokens.py",
     "batch/compute.py",
     "live/machine.py",

@@ -18,6 +18,8 @@ from lockstep.deploy.topics import differences
 from lockstep.errors import ViewRefused
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, progress, query
+from lockstep.quality import suites
+from lockstep.refine.rules import refusals as rules_refused
 from lockstep.service import members_of
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def observe(stack: "Stack") -> Observed:
     ours = {Tables.of(c).bronze for c in contracts}
     changed = changed_settings.look(stack)
     return Observed(
-        broken=broken(),
+        broken=broken() | suites.problems(settings),
         missing_topics={c.name: (c.topic, c.partitions) for c in contracts if c.topic not in there},
         topic_differences=differences(settings, contracts) if contracts else {},
         views={member[1].name: _view(settings, member, there) for member in members},
@@ -64,7 +66,9 @@ def try_views(settings: "Settings", observed: Observed) -> Observed:
     if not differing:
         return observed
     refused: dict[str, str] = {}
+    streams = dict.fromkeys(stream for view in differing for stream in view.streams)
     with connect(settings, "plan") as spark:
+        rules = {f"stream {stream}": rules_refused(spark, CONTRACTS[stream]) for stream in streams}
         for view in differing:
             try:
                 ensure(spark, view)
@@ -72,7 +76,11 @@ def try_views(settings: "Settings", observed: Observed) -> Observed:
                 refused[view.name] = "; ".join(error.problems)
     return replace(
         observed,
-        broken={**observed.broken, **{f"view {name}": reason for name, reason in refused.items()}},
+        broken={
+            **observed.broken,
+            **{stream: "; ".join(reasons) for stream, reasons in rules.items() if reasons},
+            **{f"view {name}": reason for name, reason in refused.items()},
+        },
         views={name: state for name, state in observed.views.items() if name not in refused},
         running=observed.running - refused.keys(),
     )

@@ -36,13 +36,16 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "ops.quality": {
         "table": "The table that was checked, as layer.name.",
         "suite": "The suite of expectations that its rows were held against.",
-        "success": "Whether all checks passed.",
+        "success": "Whether the gate was open: no check failed but those that only warn.",
         "checks": "How many expectations were checked.",
-        "failed": "One sentence for each check that failed. None has personal values.",
+        "failed": "One sentence for each check that shut the gate. None has personal values.",
         "rows": "How many rows were checked.",
         "slice": "The predicate (SQL) for the rows that were checked.",
         "run_id": _RUN,
         "checked_at": "When it was checked (UTC).",
+        "warned": "One sentence for each check that failed and only warns. None has personal values.",
+        "results": "Each check: its expectation, columns and severity (warn, quarantine, fail), whether it passed, the observed "
+        "value (JSON; null for PII), and how many rows did not hold, of how many.",
     },
     "ops.live_progress": {
         "query": "The live query: the name of its view.",

@@ -77,7 +77,7 @@ class OpsTable:
         """
         with lease(settings, self.name, holder):
             exists = lake.exists(settings, self.name)
-            if not exists:
+            if not exists or not {*self.columns} <= {*lake.schema(settings, self.name).names}:
                 lake.create(spark, settings, self.name, self.columns, self.partitioned_by, self.properties)
             recover(settings, self.name)
             known = records.newest(settings, self.name)

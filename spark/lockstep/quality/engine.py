@@ -16,6 +16,12 @@ from great_expectations.data_context.types.resource_identifiers import (
     ExpectationSuiteIdentifier,
     ValidationResultIdentifier,
 )
+from great_expectations.expectations.expectation import (
+    ColumnMapExpectation,
+    ColumnPairMapExpectation,
+    MulticolumnMapExpectation,
+)
+from great_expectations.expectations.registry import get_expectation_impl
 
 if TYPE_CHECKING:
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
@@ -26,6 +32,9 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+_OF_ROWS = (ColumnMapExpectation, ColumnPairMapExpectation, MulticolumnMapExpectation)
+# The place of an expectation in its suite, in the expectation's ``meta``.
+_NUMBER = "number"
 # All results of a table have the same fixed run id, so that the newest result overwrites the one before.
 _RUN = RunIdentifier(run_name="latest", run_time=datetime(1970, 1, 1, tzinfo=UTC))
 
@@ -50,9 +59,23 @@ def batch_of(settings: "Settings", table: str, rows: "DataFrame | pd.DataFrame")
     return definition.get_batch({"dataframe": rows})
 
 
-def run(batch: "Batch", suite: dict[str, Any], result_format: Any) -> ExpectationSuiteValidationResult:
-    """Validate the batch with a suite. An expectation that raises counts as failed."""
-    return batch.validate(ExpectationSuite(**suite), result_format=result_format)
+def run(batch: "Batch", expectations: list[dict[str, Any]], result_format: Any) -> list[dict[str, Any]]:
+    """The result of each expectation, in their order. One that raises counts as failed."""
+    # The library gives results in an order of its own.
+    numbered = [
+        {"type": one["type"], "kwargs": one["kwargs"], "meta": {_NUMBER: number}}
+        for number, one in enumerate(expectations)
+    ]
+    suite = ExpectationSuite(name="expectations", expectations=numbered)
+    results = batch.validate(suite, result_format=result_format).results
+    by_number = {config.meta[_NUMBER]: r.to_json_dict() for r in results if (config := r.expectation_config)}
+    return [by_number[number] for number in range(len(expectations))]
+
+
+def counts_rows(expectation: dict[str, Any]) -> bool:
+    """Whether the expectation is about each row, and met only if no row breaks it: then there is nothing to count."""
+    is_of_rows = issubclass(get_expectation_impl(expectation["type"]), _OF_ROWS)
+    return is_of_rows and expectation["kwargs"].get("mostly", 1) == 1
 
 
 @cache

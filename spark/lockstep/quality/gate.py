@@ -1,4 +1,6 @@
-"""The gate: check the new rows of a table against its suite. When a check fails, nothing downstream of the table runs.
+"""The gate: check the new rows of a table against its suite. When a check fails that is not a warning, the gate is shut.
+
+Then nothing downstream of the table runs, and readers keep the last version that passed.
 
 ``import great_expectations`` takes seconds, so it is imported only when there are rows to check.
 """
@@ -13,20 +15,18 @@ import pyarrow.compute as pc
 from lockstep import lake
 from lockstep.errors import LockstepError
 from lockstep.quality import outcomes
+from lockstep.quality.checks import Check, check
 from lockstep.quality.outcomes import TABLE, GateState, Outcome
 from lockstep.quality.slices import Slice, pending
 from lockstep.quality.suites import gated, load, pii_columns
 
 if TYPE_CHECKING:
-    from great_expectations.core import ExpectationSuiteValidationResult
-    from great_expectations.datasource.fluent.interfaces import Batch
-    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.settings import Settings
 
 # Three values show what is wrong with a column, and the message stays one line.
-SAMPLES = 3
+_COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 3}
 
 
 class GateFailed(LockstepError):
@@ -56,8 +56,8 @@ def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str]
         One outcome for each table that had new rows.
 
     Raises:
-        GateFailed: at least one check failed. The message names each table, expectation and some values. The outcomes of
-            all tables are written before.
+        GateFailed: at least one check failed that is not a warning. The message names each table, expectation and some
+            values. The outcomes of all tables are written before.
         SuiteMissing: a table has no suite.
     """
     with outcomes.TABLE.writing(spark, settings, run_id) as commit:
@@ -73,26 +73,18 @@ def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str]
 
 
 def validate(spark: "SparkSession", settings: "Settings", new: Slice) -> Outcome:
-    """Check a slice of a table against its suite. Great Expectations runs again for the details of each failed check.
+    """Check a slice of a table against its suite.
 
-    A small slice that passes is checked without Spark. What does not pass there is checked by Spark, whose word counts.
+    A small slice that passes is checked without Spark. What shuts the gate there is checked by Spark, whose word counts.
     """
-    from lockstep.quality.engine import batch_of, run, store
-
     suite = load(settings, new.table)
-    failed: tuple[str, ...] = ()
-    result = _without_spark(settings, new, suite)
-    if result is None or not result.success:
-        batch = batch_of(settings, new.table, lake.read(spark, settings, new.table).where(new.where))
-        result = run(batch, suite, "BOOLEAN_ONLY")
-        failed = tuple(_reasons(batch, suite, result))
-    store(settings, new.table, result)
+    checks = _without_spark(settings, new, suite)
+    if checks is None or any(check.shuts for check in checks):
+        checks = _in_spark(settings, suite, lake.read(spark, settings, new.table).where(new.where), new.rows)
     return Outcome(
         table=new.table,
         suite=suite["name"],
-        success=bool(result.success),
-        checks=len(result.results),
-        failed=failed,
+        results=tuple(checks),
         rows=new.rows,
         slice=new.where,
         version=new.version,
@@ -100,10 +92,8 @@ def validate(spark: "SparkSession", settings: "Settings", new: Slice) -> Outcome
     )
 
 
-def _without_spark(
-    settings: "Settings", new: Slice, suite: dict[str, Any]
-) -> "ExpectationSuiteValidationResult | None":
-    """The result for a small slice, or None where Spark is needed."""
+def _without_spark(settings: "Settings", new: Slice, suite: dict[str, Any]) -> list[Check] | None:
+    """The checks of a small slice, or None where Spark is needed. In pandas the counts cost nothing more."""
     from lockstep.lake.small_commits import collect
     from lockstep.quality.engine import batch_of, run
 
@@ -112,7 +102,28 @@ def _without_spark(
     rows = collect(settings, new.table, new.where)
     if has_nan(rows):
         return None
-    return run(batch_of(settings, new.table, rows.to_pandas()), suite, "BOOLEAN_ONLY")
+    results = run(batch_of(settings, new.table, rows.to_pandas()), suite["expectations"], _COUNTS)
+    return _checks(suite, results, rows.num_rows)
+
+
+def _in_spark(settings: "Settings", suite: dict[str, Any], rows: "DataFrame", count: int) -> list[Check]:
+    """The checks of rows in Spark, which needs a job more for the values of each expectation: so only of those that fail."""
+    from lockstep.quality.engine import batch_of, counts_rows, run
+
+    expectations = suite["expectations"]
+    batch = batch_of(settings, suite["name"], rows)
+    results = run(batch, expectations, "BOOLEAN_ONLY")
+    is_met = [result["success"] and counts_rows(one) for one, result in zip(expectations, results, strict=True)]
+    if not all(is_met):
+        again = [one for one, met in zip(expectations, is_met, strict=True) if not met]
+        details = iter(run(batch, again, _COUNTS))
+        results = [result if met else next(details) for result, met in zip(results, is_met, strict=True)]
+    return _checks(suite, results, count)
+
+
+def _checks(suite: dict[str, Any], results: Iterable[dict[str, Any]], rows: int) -> list[Check]:
+    pii = pii_columns(suite["name"])
+    return [check(one, result, pii, rows) for one, result in zip(suite["expectations"], results, strict=True)]
 
 
 def has_nan(rows: pa.Table) -> bool:
@@ -122,53 +133,7 @@ def has_nan(rows: pa.Table) -> bool:
 
 
 def failures(settings: "Settings", table: str, rows: "DataFrame") -> list[str]:
-    """One sentence for each check that fails on rows which may be written to ``layer.name``; none if it has no suite."""
+    """One sentence for each check that would shut the gate of ``layer.name`` on these rows; none if it has no suite."""
     if table not in gated(settings):
         return []
-    from lockstep.quality.engine import batch_of, run
-
-    suite = load(settings, table)
-    batch = batch_of(settings, f"rows for {table}", rows)
-    return _reasons(batch, suite, run(batch, suite, "BOOLEAN_ONLY"))
-
-
-def _reasons(batch: "Batch", suite: dict[str, Any], result: "ExpectationSuiteValidationResult") -> list[str]:
-    failed = [r.expectation_config for r in result.results if not r.success]
-    return [reason for config in failed if config for reason in _details(batch, suite, config)]
-
-
-def _details(batch: "Batch", suite: dict[str, Any], failed: "ExpectationConfiguration") -> list[str]:
-    from lockstep.quality.engine import run
-
-    kwargs = {key: value for key, value in failed.kwargs.items() if key != "batch_id"}
-    expectation = {"type": failed.type, "kwargs": kwargs}
-    details = {"result_format": "SUMMARY", "partial_unexpected_count": SAMPLES}
-    result = run(batch, {**suite, "expectations": [expectation]}, details)
-    return [sentence(expectation, r.to_json_dict(), pii_columns(suite["name"])) for r in result.results]
-
-
-def sentence(expectation: dict[str, Any], result: dict[str, Any], pii: frozenset[str]) -> str:
-    """One line with the expectation that failed, for how many rows, and some of their values unless those are personal."""
-    kwargs = expectation["kwargs"]
-    arguments = ", ".join(f"{key}={value!r}" for key, value in kwargs.items())
-    observed = result.get("result", {})
-    text = f"{expectation['type']}({arguments})"
-    if error := _error(result.get("exception_info", {})):
-        return f"{text} could not be checked: {error}"
-    columns = {value for key, value in kwargs.items() if key.startswith("column") and isinstance(value, str)}
-    columns |= set(kwargs.get("column_list", ()))
-    if "unexpected_count" in observed:
-        text += f": {observed['unexpected_count']} of {observed.get('element_count')} rows do not hold"
-    elif "observed_value" in observed and not columns & pii:
-        text += f": observed {observed['observed_value']!r}"
-    if columns & pii:
-        return f"{text}; values of personal columns are not shown"
-    samples = [value for value in observed.get("partial_unexpected_list") or [] if value is not None]
-    return f"{text}, such as {samples}" if samples else text
-
-
-def _error(info: dict[str, Any]) -> str | None:
-    """The first line of the exception's message. Great Expectations has one report, or one for each metric."""
-    reports = [info, *(value for value in info.values() if isinstance(value, dict))]
-    messages = [str(r.get("exception_message")) for r in reports if r.get("raised_exception")]
-    return messages[0].strip().partition("\n")[0] if messages else None
+    return [check.reason for check in _in_spark(settings, load(settings, table), rows, 0) if check.shuts]

@@ -1,4 +1,4 @@
-"""Outcomes of the gates: one row per table and run in ``ops.quality``, and the newest state of all gates in its record."""
+"""Outcomes of the gates: a row per table and run in ``ops.quality`` with all checks, and the state of all gates in its record."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from lockstep.ledger.ops_table import NextCommit, OpsTable
+from lockstep.quality.checks import Check
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ COLUMNS = {
     "slice": "STRING",
     "run_id": "STRING",
     "checked_at": "TIMESTAMP",
+    "warned": "ARRAY<STRING>",
+    "results": (
+        "ARRAY<STRUCT<expectation: STRING, columns: ARRAY<STRING>, severity: STRING, success: BOOLEAN, observed: STRING, "
+        "unexpected: BIGINT, elements: BIGINT>>"
+    ),
 }
 TABLE = OpsTable("ops.quality", COLUMNS, "gate")
 
@@ -32,21 +38,24 @@ class GateVerdict:
     """The result of a gate on one table, in numbers. A check is one expectation of the suite, applied to the new rows.
 
     Args:
-        success: all checks passed.
+        success: the gate is open: no check failed but those that only warn.
         checks: how many checks were made.
-        failed: how many of them failed.
+        failed: how many of them failed, and shut the gate.
         rows: how many rows were checked.
+        warned: how many of them failed, and only warn.
     """
 
     success: bool
     checks: int
     failed: int
     rows: int
+    warned: int = 0
 
     def __str__(self) -> str:
         """One line for people. Programs read the fields."""
         result = "passed" if self.success else f"FAILED {self.failed} of"
-        return f"{result} {self.checks} checks on {self.rows:,} rows"
+        warnings = f", {self.warned} warning{'s' if self.warned > 1 else ''}" if self.warned else ""
+        return f"{result} {self.checks} checks on {self.rows:,} rows{warnings}"
 
 
 @dataclass(frozen=True)
@@ -54,26 +63,38 @@ class Outcome:
     """The result of a gate on one table, with its reasons.
 
     Args:
-        checks: how many expectations were checked.
-        failed: one sentence per failed check. It never contains personal values.
+        results: the check of each expectation, in the order of the suite.
         slice: the SQL predicate that selects the checked rows.
         version: the version of the table's ledger up to which rows were checked.
     """
 
     table: str
     suite: str
-    success: bool
-    checks: int
-    failed: tuple[str, ...]
+    results: tuple[Check, ...]
     rows: int
     slice: str
     version: int
     checked_at: datetime
 
     @property
+    def success(self) -> bool:
+        """Whether the gate is open."""
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """One sentence for each check that shuts the gate. None has personal values."""
+        return tuple(check.reason for check in self.results if check.shuts)
+
+    @property
+    def warned(self) -> tuple[str, ...]:
+        """One sentence for each check that failed, and only warns."""
+        return tuple(check.reason for check in self.results if not check.success and not check.shuts)
+
+    @property
     def verdict(self) -> GateVerdict:
         """The outcome in numbers."""
-        return GateVerdict(self.success, self.checks, len(self.failed), self.rows)
+        return GateVerdict(self.success, len(self.results), len(self.failed), self.rows, len(self.warned))
 
 
 @dataclass(frozen=True)
@@ -124,7 +145,7 @@ def write(commit: NextCommit, outcomes: Iterable[Outcome], before: GateState, ru
     outcomes = list(outcomes)
     verdicts = {**before.verdicts, **{o.table: o.verdict for o in outcomes}}
     commit.append(
-        [(o.table, o.suite, o.success, o.checks, [*o.failed], o.rows, o.slice, run_id, o.checked_at) for o in outcomes],
+        [_row(outcome, run_id) for outcome in outcomes],
         {
             "run_id": run_id,
             "code_version": code_version(),
@@ -132,3 +153,10 @@ def write(commit: NextCommit, outcomes: Iterable[Outcome], before: GateState, ru
             "positions": {**before.positions, **{o.table: o.version for o in outcomes if o.success}},
         },
     )
+
+
+def _row(o: Outcome, run_id: str) -> tuple[object, ...]:
+    fields = ("expectation", "columns", "severity", "success", "observed", "unexpected", "elements")
+    results = [{name: getattr(check, name) for name in fields} | {"columns": [*check.columns]} for check in o.results]
+    numbers = (len(o.results), [*o.failed], o.rows)
+    return (o.table, o.suite, o.success, *numbers, o.slice, run_id, o.checked_at, [*o.warned], results)

@@ -1,56 +1,64 @@
 """The suites: one JSON file of Great Expectations for each table, at ``expectations/<layer>/<table>.json``."""
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lockstep.contracts import CONTRACTS
-from lockstep.errors import LockstepError
+from lockstep.suite_files import Severity, SuiteMissing, quarantining, read, root, severity_of, suite_file, text_of
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
-
-class SuiteMissing(LockstepError):
-    """A table has no suite, or its file is not a valid suite."""
-
-
-def suite_file(settings: "Settings", table: str) -> Path:
-    """The path of the suite of ``layer.name``."""
-    layer, _, name = table.partition(".")
-    return _root(settings) / layer / f"{name}.json"
+_NOT_DELETED = {"type": "comparison", "column": {"name": "_deleted"}, "operator": "==", "parameter": False}
 
 
 def gated(settings: "Settings") -> list[str]:
     """The tables that have a suite, as ``layer.name``, sorted."""
-    return sorted(f"{file.parent.name}.{file.stem}" for file in _root(settings).glob("*/*.json"))
+    return sorted(f"{file.parent.name}.{file.stem}" for file in root(settings).glob("*/*.json"))
 
 
 def load(settings: "Settings", table: str) -> dict[str, Any]:
-    """Read the table's suite: ``name``, ``expectations`` (each with ``type``, ``kwargs``, ``meta``) and ``meta``.
+    """The table's suite, as Great Expectations takes it.
+
+    An expectation that puts rows of a stream of changes aside is not asked of deletes: they are never put aside, because they may
+    have no more than the key.
 
     Raises:
         SuiteMissing: the file does not exist, or it is not a valid suite.
     """
-    file = suite_file(settings, table)
-    try:
-        suite = json.loads(file.read_text())
-    except FileNotFoundError:
-        raise SuiteMissing(f"{table} has no suite: write {file.relative_to(settings.project)}") from None
-    except json.JSONDecodeError as error:
-        raise SuiteMissing(f"{file.relative_to(settings.project)} is not JSON ({error}): correct it") from None
-    if suite.get("name") != table or not suite.get("expectations"):
-        raise SuiteMissing(
-            f"{file.relative_to(settings.project)} must have the name {table!r} and at least one expectation"
-        )
-    return dict(suite)
+    suite = read(settings, table)
+    contract = CONTRACTS.get(table.partition(".")[2])
+    if contract and contract.kind == "changes":
+        suite["expectations"] = [_of_rows(one) for one in suite["expectations"]]
+    return suite
+
+
+def _of_rows(expectation: dict[str, Any]) -> dict[str, Any]:
+    if severity_of(expectation) is not Severity.QUARANTINE:
+        return expectation
+    return {**expectation, "kwargs": {**expectation["kwargs"], "row_condition": _NOT_DELETED}}
+
+
+def problems(settings: "Settings") -> dict[str, str]:
+    """The suites that cannot be used, and why, by file. Those of silver are refused with their contract, and not named here."""
+    found = {}
+    for table in gated(settings):
+        if table.startswith("silver."):
+            continue
+        try:
+            expectations = quarantining(settings, table)
+        except SuiteMissing as error:
+            found[table] = str(error)
+            continue
+        if expectations:
+            texts = ", ".join(text_of(one["type"], one["kwargs"]) for one in expectations)
+            found[table] = (
+                f"{texts}: only rows of silver can be put aside, where both layers read the same records; leave out "
+                "meta.quarantine, or ask it of the stream's suite"
+            )
+    return {str(suite_file(settings, table)): reason for table, reason in found.items()}
 
 
 def pii_columns(table: str) -> frozenset[str]:
     """The columns of the table whose values are never shown in messages, not even as tokens."""
     contract = CONTRACTS.get(table.partition(".")[2])
     return frozenset(contract.pii) if contract else frozenset()
-
-
-def _root(settings: "Settings") -> Path:
-    return settings.project / "expectations"

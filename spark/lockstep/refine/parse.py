@@ -8,7 +8,8 @@ Each row of bronze becomes exactly one row, with the payload's columns and:
 ``_offset``        BIGINT
 ``_arrival``       TIMESTAMP    the record's Kafka timestamp (UTC)
 ``_marker``        BOOLEAN      a heartbeat, a tombstone or a TRUNCATE: counted, but no data
-``_reason``        STRING       why the row goes to quarantine; null for a good one
+``_reason``        STRING       why the row goes to quarantine; null for a good one. Last come the stream's rules: all that
+                                it does not meet
 =================  ===========  ==========================================================================================
 
 Changes also have ``_op`` (Debezium's c, u, d, r, t), ``_lsn`` and ``_commit_lsn`` (BIGINT), ``_committed_at``, ``_deleted``,
@@ -24,6 +25,7 @@ from pyspark.sql import functions as F
 
 from lockstep.contracts.contract import HEARTBEAT
 from lockstep.definition.columns import FIRST_GENERATION, TIMESTAMP_FORMAT, ddl, struct
+from lockstep.refine.rules import broken_rules
 from lockstep.refine.tokens import tokenise
 
 if TYPE_CHECKING:
@@ -139,4 +141,4 @@ def _reason(contract: "Contract") -> "Column":
         ahead = F.col(contract.event_time) - F.col("_arrival")
         limit = F.make_dt_interval(secs=F.lit(contract.max_clock_skew.total_seconds()))
         reason = reason.when(ahead > limit, "from the future")
-    return reason
+    return reason.when(asked, broken_rules(contract)) if contract.rules else reason

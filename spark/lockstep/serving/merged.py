@@ -23,7 +23,7 @@ from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.definition.view import BEGINNING, END
 from lockstep.live.frontier import checkpoint_location, live_positions, live_within
-from lockstep.quality import outcomes
+from lockstep.quality import audited
 from lockstep.serving import sql
 from lockstep.serving.manifest import published
 
@@ -53,12 +53,12 @@ class Freshness:
 
 
 def visible(settings: "Settings") -> dict[str, int]:
-    """The tables whose readers are held back, each with the version to read; of all others it is the newest.
+    """By table, the version that readers see; of all others it is the newest.
 
-    Held back by a replay that is being promoted, or because what came later has failed its gate.
+    It is the newest version that a gate has passed, or the one at which a replay that is being promoted holds the table.
     """
     held = published(settings)
-    for table, version in outcomes.latest(settings).held_back.items():
+    for table, version in audited.versions(settings, map(gold_of, VIEWS.values())).items():
         held[table] = min(held.get(table, version), version)
     return held
 

@@ -97,7 +97,7 @@ def pass_gate(spark, settings, table) -> None:
     """Record that all rows of the table have passed their gate, and that the marts know them."""
     version = ledger.latest(settings, table).version
     with outcomes.TABLE.writing(spark, settings, "run") as commit:
-        passed = Outcome(table, "suite", True, 1, (), 5, "true", version, datetime.now(UTC))
+        passed = Outcome(table, "suite", (), 5, "true", version, datetime.now(UTC))
         outcomes.write(commit, [passed], GateState.of(commit.newest()), "run")
     with marts.TABLE.writing(spark, settings, "run") as commit:
         before = commit.newest()

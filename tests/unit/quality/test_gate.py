@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from lockstep.quality.gate import sentence
+from lockstep.quality.checks import check, sentence
+from lockstep.suite_files import Severity
 
 IN_SET = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "kind", "value_set": ["sale"]}}
 FAILED: dict[str, Any] = {
@@ -45,3 +46,35 @@ def test_the_message_of_a_check_that_raised_has_its_error() -> None:
     assert sentence(IN_SET, {"result": {}, "exception_info": info}, frozenset()).endswith(
         "could not be checked: no column kind"
     )
+
+
+def test_a_check_has_the_numbers_of_great_expectations() -> None:
+    found = check(IN_SET, FAILED | {"success": False}, frozenset(), rows=9)
+    assert (found.columns, found.severity, found.success) == (("kind",), Severity.FAIL, False)
+    assert (found.unexpected, found.elements, found.observed) == (4, 9, None)
+    assert "4 of 9" in found.reason
+    assert found.shuts
+
+
+def test_of_a_check_about_rows_that_passed_in_spark_it_is_known_that_no_row_broke_it() -> None:
+    found = check(IN_SET, {"success": True, "result": {}}, frozenset(), rows=9)
+    assert (found.unexpected, found.elements, found.reason) == (0, 9, "")
+
+
+def test_an_observed_value_is_kept_unless_it_is_personal() -> None:
+    expectation = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "age", "max_value": 130}}
+    result = {"success": True, "result": {"observed_value": 97}}
+    assert check(expectation, result, frozenset(), 9).observed == "97"
+    assert check(expectation, result, frozenset(), 9).unexpected is None
+    assert check(expectation, result, frozenset({"age"}), 9).observed is None
+
+
+def test_a_warning_does_not_shut_the_gate() -> None:
+    found = check(IN_SET | {"severity": "warning"}, FAILED | {"success": False}, frozenset(), rows=9)
+    assert (found.severity, found.success, found.shuts) == (Severity.WARN, False, False)
+
+
+def test_rows_that_should_be_aside_say_why_they_are_not() -> None:
+    found = check(IN_SET | {"meta": {"quarantine": True}}, FAILED | {"success": False}, frozenset(), rows=9)
+    assert found.shuts
+    assert found.reason.endswith("they came before this rule, and a replay of silver puts them aside")

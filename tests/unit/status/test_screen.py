@@ -59,7 +59,13 @@ def test_fields_that_no_contract_names_are_listed_where_there_are_any() -> None:
 def test_json_has_the_fields_of_each_fact() -> None:
     printed = json.loads(json.dumps(STATUS.as_dict()))
     assert printed["ok"] is False
-    assert printed["quality"]["silver.orders"] == {"success": False, "checks": 14, "failed": 2, "rows": 3}
+    assert printed["quality"]["silver.orders"] == {
+        "success": False,
+        "checks": 14,
+        "failed": 2,
+        "rows": 3,
+        "warned": 0,
+    }
     assert printed["airflow"]["runs"]["ingest"]["state"] == "failed"
     assert [view["verdict"] for view in printed["views"]] == ["equal", "nothing compared yet"]
     assert printed["problems"][0]["since"] == "2026-11-20T10:00:00Z"
