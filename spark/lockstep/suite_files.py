@@ -1,7 +1,7 @@
 """The files of the suites: one JSON file of Great Expectations for each table, and what each expectation does when it fails."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,15 @@ def severity_of(expectation: Mapping[str, Any]) -> Severity:
 def text_of(kind: str, arguments: Mapping[str, Any]) -> str:
     """An expectation as people read it: ``expect_column_values_to_be_between(column='amount', min_value=0)``."""
     return f"{kind}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
+
+
+def suite_text(table: str, notes: str, checks: Sequence[Mapping[str, Any]]) -> str:
+    """The file of a suite, with one expectation a line, so that a person can review it. Pure."""
+    # Neither json.dumps nor Great Expectations can write it so. The library adds its version itself.
+    lines = ",\n".join(f"    {json.dumps(check)}" for check in checks)
+    return (
+        f'{{\n  "name": {json.dumps(table)},\n  "notes": {json.dumps(notes)},\n  "expectations": [\n{lines}\n  ]\n}}\n'
+    )
 
 
 def root(settings: "Settings") -> Path:

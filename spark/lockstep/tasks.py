@@ -32,7 +32,7 @@ from lockstep.maintain import run as maintenance
 from lockstep.maintain.run import MaintenanceFailed
 from lockstep.marts import complete
 from lockstep.marts import run as marts
-from lockstep.quality import docs, readiness
+from lockstep.quality import readiness
 from lockstep.quality.gate import GateFailed, run_gates
 from lockstep.quality.suites import gated
 from lockstep.reconcile import run as reconciliation
@@ -126,8 +126,7 @@ def _rows(entries: "Mapping[str, Entry]") -> dict[str, int]:
 def gate(layer: str, run_id: str, results: Results) -> dict[str, int]:
     """Check the new rows of a layer (``silver`` or ``gold``) against its suites; number of checks by table.
 
-    ``serving.<view>`` shows what has passed, also when the gate of another table is shut. The data docs are built again after
-    every gate, also after a failure.
+    ``serving.<view>`` shows what has passed, also when the gate of another table is shut.
     """
     settings = configuration.load()
     of_layer = [table for table in gated(settings) if table.startswith(f"{layer}.")]
@@ -146,8 +145,6 @@ def gate(layer: str, run_id: str, results: Results) -> dict[str, int]:
     except GateFailed as shut:
         results.add(*map(checked, shut.outcomes))
         raise
-    finally:
-        log.info("Data docs: %s", docs.build(settings))
     return {outcome.table: len(outcome.results) for outcome in outcomes}
 
 

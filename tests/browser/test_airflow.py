@@ -106,8 +106,9 @@ def test_the_page_of_rollup_daily_says_what_a_backfill_of_it_does(page, settings
     page.screenshot(path=pictures / "rollup-daily-docs.png")
 
 
-def test_the_data_docs_can_be_read(page, settings, pictures):
-    # The index fills its table with scripts from the web; the pages of the suites stand by themselves.
-    page.goto(f"file://{settings.home}/data_docs/expectations/silver/page_views.html")
-    expect(page.get_by_text("event_id").first).to_be_visible()
+def test_the_data_docs_are_a_link_away_from_the_gate_of_a_table(page, settings, pictures):
+    page.goto(f"{settings.airflow_url}/lockstep-docs/index.html")
+    page.get_by_role("link", name="silver.page_views", exact=True).click()
+    expect(page.get_by_role("heading", name="Expectations")).to_be_visible()
+    expect(page.get_by_text("expect_column_values_to_not_be_null(column='event_id')").first).to_be_visible()
     page.screenshot(path=pictures / "data-docs.png")

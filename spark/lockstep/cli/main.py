@@ -34,6 +34,7 @@ _COMMANDS = {
     "describe": "lockstep.cli.describe:describe",
     "ledger": "lockstep.cli.ledger:app",
     "reconcile": "lockstep.cli.reconcile:reconcile",
+    "quality": "lockstep.cli.quality:app",
     "serving": "lockstep.cli.serving:serving",
     "replay": "lockstep.cli.replay:app",
     "checkpoints": "lockstep.cli.checkpoints:app",

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from lockstep import lake
 from lockstep.errors import LockstepError
-from lockstep.quality import outcomes
+from lockstep.quality import docs, outcomes
 from lockstep.quality.checks import Check, check
-from lockstep.quality.outcomes import TABLE, GateState, Outcome
+from lockstep.quality.outcomes import GateState, Outcome
 from lockstep.quality.slices import Slice, pending
 from lockstep.quality.suites import gated, load, pii_columns
 
@@ -41,7 +41,8 @@ class GateFailed(LockstepError):
         super().__init__(
             "The gate is shut, nothing downstream runs:\n  "
             + "\n  ".join(reasons)
-            + f"\nSee {TABLE.name}. Replace the rows by a replay, or change the suite in expectations/."
+            + "\n`lockstep quality show TABLE` and the data docs have each check and its trend. Replace the rows by a replay, or "
+            "change the suite in expectations/."
         )
         self.outcomes = outcomes
 
@@ -67,6 +68,7 @@ def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str]
         if not results:
             return []
         outcomes.write(commit, results, before, run_id)
+        docs.add(settings, results, run_id)
     if any(outcome.failed for outcome in results):
         raise GateFailed(results)
     return results
@@ -80,7 +82,7 @@ def validate(spark: "SparkSession", settings: "Settings", new: Slice) -> Outcome
     suite = load(settings, new.table)
     checks = _without_spark(settings, new, suite)
     if checks is None or any(check.shuts for check in checks):
-        checks = _in_spark(settings, suite, lake.read(spark, settings, new.table).where(new.where), new.rows)
+        checks = _in_spark(suite, lake.read(spark, settings, new.table).where(new.where), new.rows)
     return Outcome(
         table=new.table,
         suite=suite["name"],
@@ -102,16 +104,16 @@ def _without_spark(settings: "Settings", new: Slice, suite: dict[str, Any]) -> l
     rows = collect(settings, new.table, new.where)
     if has_nan(rows):
         return None
-    results = run(batch_of(settings, new.table, rows.to_pandas()), suite["expectations"], _COUNTS)
+    results = run(batch_of(new.table, rows.to_pandas()), suite["expectations"], _COUNTS)
     return _checks(suite, results, rows.num_rows)
 
 
-def _in_spark(settings: "Settings", suite: dict[str, Any], rows: "DataFrame", count: int) -> list[Check]:
+def _in_spark(suite: dict[str, Any], rows: "DataFrame", count: int) -> list[Check]:
     """The checks of rows in Spark, which needs a job more for the values of each expectation: so only of those that fail."""
     from lockstep.quality.engine import batch_of, counts_rows, run
 
     expectations = suite["expectations"]
-    batch = batch_of(settings, suite["name"], rows)
+    batch = batch_of(suite["name"], rows)
     results = run(batch, expectations, "BOOLEAN_ONLY")
     is_met = [result["success"] and counts_rows(one) for one, result in zip(expectations, results, strict=True)]
     if not all(is_met):
@@ -136,4 +138,4 @@ def failures(settings: "Settings", table: str, rows: "DataFrame") -> list[str]:
     """One sentence for each check that would shut the gate of ``layer.name`` on these rows; none if it has no suite."""
     if table not in gated(settings):
         return []
-    return [check.reason for check in _in_spark(settings, load(settings, table), rows, 0) if check.shuts]
+    return [check.reason for check in _in_spark(load(settings, table), rows, 0) if check.shuts]

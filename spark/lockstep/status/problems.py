@@ -216,7 +216,8 @@ def _gates(status: Status) -> Iterator[Problem]:
             yield Problem(
                 f"gate:{table}",
                 f"the gate of {table} is shut: {verdict}",
-                "see the data docs; a replay with corrected code, or a corrected suite, opens it",
+                f"see `lockstep quality show {table}`, or the data docs; a replay with corrected code, or a corrected suite, "
+                "opens it",
             )
 
 

@@ -63,7 +63,7 @@ def test_both_engines_come_to_the_same_verdict_of_every_check(spark, settings, s
     frame = spark.createDataFrame(made(seed), COLUMNS)
 
     def verdicts(rows):
-        results = run(batch_of(settings, f"seed {seed}", rows), EXPECTATIONS, "BOOLEAN_ONLY")
+        results = run(batch_of(f"seed {seed}", rows), EXPECTATIONS, "BOOLEAN_ONLY")
         checks = [(one["type"], str(one["kwargs"])) for one in EXPECTATIONS]
         return dict(zip(checks, (result["success"] for result in results), strict=True))
 

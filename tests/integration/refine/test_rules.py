@@ -157,8 +157,8 @@ def test_a_delete_is_never_put_aside_and_the_gate_does_not_ask_it(spark, setting
     file.write_text(json.dumps({"name": "silver.users", "expectations": [rule]}))
     asked = load(own, "silver.users")["expectations"]
     for frame in (good, good.toPandas()):
-        [result] = run(batch_of(settings, "changes", frame), asked, {"result_format": "BASIC"})
+        [result] = run(batch_of("changes", frame), asked, {"result_format": "BASIC"})
         assert result["success"], result
         assert result["result"]["element_count"] == 1
-    [unasked] = run(batch_of(settings, "changes", good), [rule], {"result_format": "BASIC"})
+    [unasked] = run(batch_of("changes", good), [rule], {"result_format": "BASIC"})
     assert not unasked["success"], "the deleted row has no age"

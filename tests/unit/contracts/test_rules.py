@@ -157,7 +157,6 @@ def test_great_expectations_counts_the_rows_that_do_not_hold_as_the_oracle_does(
     import great_expectations as gx
 
     from lockstep.quality.engine import batch_of, run
-    from lockstep.settings import Settings
 
     assert gx
     kind, kwargs, values = case
@@ -167,6 +166,6 @@ def test_great_expectations_counts_the_rows_that_do_not_hold_as_the_oracle_does(
     if all(value is None or isinstance(value, float) for value in values):
         rows = rows.astype({"value": "float64"})
     one = {"type": kind, "kwargs": {"column": "value", **kwargs}}
-    [result] = run(batch_of(Settings(), "rows", rows), [one], {"result_format": "BASIC"})
+    [result] = run(batch_of("rows", rows), [one], {"result_format": "BASIC"})
     wrong = [value for value in values if not oracle.holds(kind, kwargs, value)]
     assert result["result"]["unexpected_count"] == len(wrong), (case, wrong)

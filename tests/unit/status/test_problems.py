@@ -221,7 +221,9 @@ def test_a_view_whose_rows_nearly_all_come_late_is_named() -> None:
 def test_a_shut_gate_is_named_with_its_verdict() -> None:
     shut = GateVerdict(success=False, checks=14, failed=2, rows=3253)
     (line,) = lines(quality={"silver.clicks": PASSED, "silver.orders": shut})
-    assert line.startswith("the gate of silver.orders is shut: FAILED 2 of 14 checks on 3,253 rows: see the data docs")
+    assert line.startswith(
+        "the gate of silver.orders is shut: FAILED 2 of 14 checks on 3,253 rows: see `lockstep quality show silver.orders`"
+    )
 
 
 def test_a_view_with_unexplained_windows_is_named_with_a_sample() -> None:
