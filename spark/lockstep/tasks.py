@@ -257,9 +257,10 @@ def maintain(run_id: str, results: Results) -> list[str]:
     settings = configuration.load()
     try:
         with connect(settings, "maintain") as spark:
-            # First: readers of an older version would miss its files.
+            # Before it, because readers of an older version would miss its files. After it, because they read the newest faster.
             merged.publish(spark, settings, chosen(settings.views))
             done = maintenance.maintain(spark, settings, lake.tables(settings), run_id)
+            merged.publish(spark, settings, chosen(settings.views))
     except MaintenanceFailed as failure:
         results.add(*map(compacted, failure.done))
         failed = ((name, str(error)) for name, error in failure.failures.items())

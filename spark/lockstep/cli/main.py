@@ -35,6 +35,7 @@ _COMMANDS = {
     "ledger": "lockstep.cli.ledger:app",
     "reconcile": "lockstep.cli.reconcile:reconcile",
     "quality": "lockstep.cli.quality:app",
+    "quarantine": "lockstep.cli.quarantine:app",
     "serving": "lockstep.cli.serving:serving",
     "replay": "lockstep.cli.replay:app",
     "checkpoints": "lockstep.cli.checkpoints:app",

@@ -124,7 +124,9 @@ def _flat_change(contract: "Contract") -> "list[Column]":
 def _reason(contract: "Contract") -> "Column":
     empty = F.col("_value").isNull() | (F.length("_value") == 0)
     malformed = F.col("_payload").isNull() | F.col(f"_payload.{_CORRUPT}").isNotNull()
-    reason = F.when(empty, "empty").when(malformed, "malformed")
+    # Spark would put U+FFFD in the place of each bad byte, and two ids could become one.
+    is_text = F.is_valid_utf8(F.col("_value").cast("string"))
+    reason = F.when(empty, "empty").when(~is_text, "not UTF-8").when(malformed, "malformed")
     if contract.kind == "changes":
         reason = reason.when(F.col("_op").isNull() | F.col("_lsn").isNull(), "not a change event")
         # Nothing else is asked of a delete: without REPLICA IDENTITY FULL, its record has no more than the key.

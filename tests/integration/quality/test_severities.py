@@ -13,7 +13,7 @@ from lockstep.contracts.rules import rule_of
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.ingest.bronze import ingest
 from lockstep.lake import writes
-from lockstep.quality import suites
+from lockstep.quality import gate, suites
 from lockstep.quality.gate import GateFailed, run_gates
 from lockstep.quality.outcomes import latest
 from lockstep.reconcile.run import reconcile
@@ -119,7 +119,7 @@ def test_a_row_from_before_the_rule_shuts_the_gate_and_says_how_it_goes_aside(sp
 
 
 def test_readers_see_no_row_before_its_gate_and_none_that_has_failed_it(
-    spark, settings, expect, stream, view, shop, rows
+    spark, settings, expect, stream, view, shop, rows, monkeypatch
 ):
     few = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "views", "max_value": 2}}
     expect(gold_of(view), few)
@@ -131,6 +131,9 @@ def test_readers_see_no_row_before_its_gate_and_none_that_has_failed_it(
         shop.flush()
         to_silver(spark, settings, stream)
         assert roll_up(spark, settings, view, "test")
+
+    def die(_):
+        raise SystemExit("killed")
 
     def answer():
         publish(spark, settings, [view])
@@ -150,5 +153,9 @@ def test_readers_see_no_row_before_its_gate_and_none_that_has_failed_it(
     bring(("f", 2000))
     assert answer() == [2]
     expect(gold_of(view), few | {"kwargs": {"column": "views", "max_value": 3}})
-    run_gates(spark, settings, [gold_of(view)], "run-3")
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(gate, "failpoint", die)
+        run_gates(spark, settings, [gold_of(view)], "run-3")
+    assert sorted(row["views"] for row in rows(serving_of(view))) == [2], "killed between its verdict and the switch"
+    assert run_gates(spark, settings, [gold_of(view)], "run-4") == [], "the verdict was written"
     assert answer() == [1, 2, 3]
