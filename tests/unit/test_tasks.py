@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from lockstep.definition import View
 from lockstep.errors import LockstepError
 from lockstep.for_each import TaskFailed, for_each
 from lockstep.ledger import Entry
+from lockstep.quality.gate import GateFailed
+from lockstep.quality.outcomes import Outcome
 from lockstep.reconcile.run import Report
 from lockstep.results import Results
 from lockstep.settings import Settings
@@ -132,3 +134,23 @@ def test_a_view_that_cannot_be_rebuilt_stops_neither_the_other_views_nor_the_mar
 
 def test_a_gate_without_new_rows_checks_nothing(settings: Settings, ops_records: OpsRecords) -> None:
     assert tasks.gate("silver", "run-1", Results()) == {}
+
+
+@pytest.mark.parametrize("is_shut", [False, True])
+def test_readers_get_the_tables_that_have_passed_also_when_the_gate_of_another_is_shut(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, is_shut: bool
+) -> None:
+    published: list[str] = []
+
+    def run_gates(*_: object) -> list[Outcome]:
+        if is_shut:
+            raise GateFailed([])
+        return []
+
+    monkeypatch.setattr(tasks.readiness, "unchecked", lambda *_: ["gold.page_views_per_minute"])
+    monkeypatch.setattr(tasks, "connect", lambda *_: nullcontext())
+    monkeypatch.setattr(tasks, "run_gates", run_gates)
+    monkeypatch.setattr(tasks.merged, "publish", lambda _, __, views: published.extend(view.name for view in views))
+    with pytest.raises(GateFailed) if is_shut else nullcontext():
+        tasks.gate("gold", "run-1", Results())
+    assert published == ["page_views_per_minute"]

@@ -11,10 +11,13 @@ It is a SQL view in the catalog, and is replaced in one step after each batch ru
 A view that reads tables has no final rows. It has batch's row of each key, or live's row if that is newer.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
@@ -23,7 +26,7 @@ from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.definition.view import BEGINNING, END
 from lockstep.live.frontier import checkpoint_location, live_positions, live_within
-from lockstep.quality import audited
+from lockstep.quality import audited, outcomes
 from lockstep.serving import sql
 from lockstep.serving.manifest import published
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from lockstep.ledger.entries import Entry
     from lockstep.settings import Settings
 
+log = logging.getLogger(__name__)
 FRESHNESS = "serving.freshness"
 
 
@@ -55,10 +59,12 @@ class Freshness:
 def visible(settings: "Settings") -> dict[str, int]:
     """By table, the version that readers see; of all others it is the newest.
 
-    It is the newest version that a gate has passed, or the one at which a replay that is being promoted holds the table.
+    Of gold it is the newest version that a gate has passed, of silver the one before its gate was shut; or the one at which a
+    replay that is being promoted holds the table.
     """
     held = published(settings)
-    for table, version in audited.versions(settings, map(gold_of, VIEWS.values())).items():
+    passed = outcomes.latest(settings).held_back | audited.versions(settings, map(gold_of, VIEWS.values()))
+    for table, version in passed.items():
         held[table] = min(held.get(table, version), version)
     return held
 
@@ -82,7 +88,7 @@ def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) 
                 batch_at = _moment(entry.committed_at) if entry else None
                 rows.append(sql.freshness_row(view.name, final_until, batch_at, live))
         for view, query in merged:
-            lake.create_view(spark, settings, serving_of(view), (*view.output_columns, *columns.MERGED), query)
+            _replace(spark, settings, view, query, versions)
         if rows:
             lake.create_view(spark, settings, FRESHNESS, columns.FRESHNESS, " UNION ALL ".join(rows))
 
@@ -116,6 +122,20 @@ def freshness(settings: "Settings", view: View, versions: Mapping[str, int]) -> 
         _moment(entry.committed_at) if entry else None,
         _moment(live.timestamp) if live else None,
     )
+
+
+def _replace(spark: "SparkSession", settings: "Settings", view: View, query: str, versions: Mapping[str, int]) -> None:
+    try:
+        lake.create_view(spark, settings, serving_of(view), (*view.output_columns, *columns.MERGED), query)
+    except AnalysisException as error:
+        gold = gold_of(view)
+        if versions.get(gold) in (None, lake.newest_version(settings, gold)):
+            raise
+        # The view has got a column since the version that readers may see.
+        reason = str(error).strip().partition("\n")[0]
+        log.warning(
+            "%s stays as it was until the new rows of %s have passed their gate: %s", serving_of(view), gold, reason
+        )
 
 
 def _existing(settings: "Settings", views: Iterable[View]) -> list[View]:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 
@@ -10,6 +11,7 @@ from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.contracts.rules import rule_of
+from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.ingest.bronze import ingest
 from lockstep.lake import writes
@@ -159,3 +161,36 @@ def test_readers_see_no_row_before_its_gate_and_none_that_has_failed_it(
     assert sorted(row["views"] for row in rows(serving_of(view))) == [2], "killed between its verdict and the switch"
     assert run_gates(spark, settings, [gold_of(view)], "run-4") == [], "the verdict was written"
     assert answer() == [1, 2, 3]
+
+
+def test_a_view_with_a_new_column_is_served_as_it_was_until_its_rows_have_passed(
+    spark, settings, expect, stream, view, shop, rows, monkeypatch, caplog
+):
+    few = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "views", "max_value": 1}}
+    expect(gold_of(view), few)
+
+    def bring(event_id, second, definition):
+        shop.view(event_id, second)
+        shop.heartbeat(second + 300)
+        shop.flush()
+        to_silver(spark, settings, stream)
+        assert roll_up(spark, settings, definition, "test")
+
+    def transform(page_views):
+        return view.transform(page_views).selectExpr("views * 2 AS twice", "*")
+
+    bring("a", 15, view)
+    run_gates(spark, settings, [gold_of(view)], "run-1")
+    publish(spark, settings, [view])
+    bring("b", 1000, view)
+    wider = replace(view, columns={"twice": "BIGINT", **view.columns}, transform=transform)
+    for module in (import_module("lockstep.ledger.entries"), import_module("lockstep.batch.rollup")):
+        monkeypatch.setattr(module, "code_version", lambda: "2")
+    monkeypatch.setitem(VIEWS, view.name, wider)
+    bring("c", 2000, wider)
+    publish(spark, settings, [wider])
+    assert f"{serving_of(view)} stays as it was until the new rows" in caplog.text
+    assert [row["views"] for row in rows(serving_of(view))] == [1]
+    run_gates(spark, settings, [gold_of(view)], "run-2")
+    publish(spark, settings, [wider])
+    assert sorted(str(row["twice"]) for row in rows(serving_of(view))) == ["2", "None", "None"]
