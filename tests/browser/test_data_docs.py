@@ -55,6 +55,7 @@ def offline() -> Iterator[Page]:
 def test_the_index_finds_tables_by_name_and_by_day(offline: Page, site: Path, pictures: Path) -> None:
     offline.goto(f"{site.as_uri()}/index.html")
     expect(offline.get_by_text("one gate is shut")).to_be_visible()
+    expect(offline.get_by_role("row").nth(1)).to_contain_text("silver.clicks")
     offline.fill("input[type=search]", "silver.")
     offline.fill("input[type=date]", "2026-11-23")
     expect(offline.get_by_role("link", name="silver.page_views")).to_be_visible()

@@ -25,9 +25,15 @@ function line(one) {
     ["number", newest ? number(one.checks) : ""], ["number", newest ? number(newest.rows) : ""], ["", trend], ["text", one.failed.join("; ")]));
 }
 
+// What is shut comes first, then what warns.
+function urgency({ newest }) {
+  return !newest ? 3 : !newest.success ? 0 : newest.warned ? 1 : 2;
+}
+
 function show() {
   const wanted = search.value.trim().toLowerCase();
   const found = DATA.tables.filter((one) => one.table.includes(wanted) && (!day.value || day.value in one.days));
+  found.sort((one, other) => urgency(one) - urgency(other));
   const titles = [["table"], ["gate"], ["checked"], [day.value ? "runs" : "checks", "number"], ["rows", "number"], ["30 days"], ["what failed"]];
   list.replaceChildren(found.length ? tableOf(titles, found.map(line)) : el("p", {}, "No table was checked so."));
 }
