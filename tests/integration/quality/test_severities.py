@@ -194,3 +194,26 @@ def test_a_view_with_a_new_column_is_served_as_it_was_until_its_rows_have_passed
     run_gates(spark, settings, [gold_of(view)], "run-2")
     publish(spark, settings, [wider])
     assert sorted(str(row["twice"]) for row in rows(serving_of(view))) == ["2", "None", "None"]
+
+
+def test_an_added_rule_reaches_a_live_query_from_its_checkpoint(spark, settings, stream, view, shop, rows, monkeypatch):
+    def run_live():
+        with connect(settings, "live") as own:
+            running = service.start(own, settings, view)
+            running.processAllAvailable()
+            running.stop()
+        return sorted((row["page"], row["views"]) for row in rows(live_of(view)))
+
+    def send(*views):
+        for event_id, second, page in views:
+            shop.view(event_id, second, page=page)
+        shop.heartbeat(max(second for _, second, _ in views) + 300)
+        shop.flush()
+
+    send(("a", 15, "/"), ("b", 20, "bad"))
+    assert run_live() == [("/", 1), ("bad", 1)]
+    monkeypatch.setitem(CONTRACTS, stream.name, replace(stream, rules=(rule_of(ASIDE),)))
+    send(("c", 1000, "/cart"), ("d", 1001, "worse"))
+    assert run_live() == [("/", 1), ("/cart", 1), ("bad", 1)], "it went on, and kept what it had"
+    to_silver(spark, settings, CONTRACTS[stream.name])
+    assert {row["page"] for row in rows(f"silver.{stream.name}")} == {"/", "/cart"}, "batch parses all with the rule"
