@@ -3,6 +3,7 @@
 Every address, port, path and limit is here; no other module reads the environment for them.
 """
 
+import getpass
 import os
 import re
 import tomllib
@@ -130,6 +131,10 @@ class Settings(BaseSettings):
     connect_memory: str = "512m"
 
     views: str = Field("all", description="the views that run, comma-separated, or: all")
+    dbt_schema: str = Field(
+        "", description="the schema of your own dbt models, for all targets but prod; default: dbt_<your user>"
+    )
+    dbt_sample_days: int = Field(3, ge=0, description="how many days your own dbt models read, for target dev; 0: all")
     max_offsets_per_run: int = Field(500_000, gt=0, description="per topic and run: a large backlog takes several runs")
     max_offsets_per_trigger: int = Field(10_000, gt=0, description="per topic and micro-batch of live state machines")
     cores: int = Field(0, ge=0, description="of the machines on which Spark's jobs run; default: those of this one")
@@ -221,6 +226,7 @@ class Settings(BaseSettings):
             "state_partitions": self.state_partitions or cores,
             "log_hours": self.log_hours or self.retain_hours + 24,
             "spark_remote": self.spark_remote or f"sc://{LOOPBACK}:{self.spark_port}",
+            "dbt_schema": self.dbt_schema or f"dbt_{re.sub('[^a-z0-9]+', '_', getpass.getuser().lower())}",
             "connect_url": (self.connect_url or f"http://{LOOPBACK}:{self.connect_port}").rstrip("/"),
             "airflow_url": (self.airflow_url or f"http://{LOOPBACK}:{self.airflow_port}").rstrip("/"),
         }

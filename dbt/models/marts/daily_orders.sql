@@ -1,8 +1,4 @@
-{{ config(
-    event_time='day',
-    begin='2009-12-01',
-    partition_by='day',
-) }}
+{{ config(event_time='day', partition_by='day') }}
 
 select
   cast(ordered_at as date) as day,
@@ -12,4 +8,7 @@ select
   cast(-coalesce(sum(amount) filter (where kind = 'cancellation'), 0) as decimal(18, 3)) as returns
 from {{ ref('int_order_amounts') }}
 where kind in ('sale', 'cancellation')
+{%- if is_incremental() %}
+  and {{ interval_of_run('ordered_at') }}
+{%- endif %}
 group by cast(ordered_at as date), coalesce(country, 'Unspecified')

@@ -3,11 +3,13 @@
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import typer
 
 from lockstep import settings
 from lockstep.catalog import connect
+from lockstep.marts import by_hand
 from lockstep.settings import Settings
 from lockstep.stack import tools
 from lockstep.stack.stack import Stack
@@ -42,8 +44,18 @@ def _register(current: Settings) -> None:
         pass
 
 
-airflow, dbt, kafka, psql = (_command(tool) for tool in (tools.airflow, tools.dbt, tools.kafka, tools.psql))
+airflow, kafka, psql = (_command(tool) for tool in (tools.airflow, tools.kafka, tools.psql))
 spark_sql = _command(tools.spark_sql, _register)
+dbt = typer.Typer(add_completion=False)
+
+
+@dbt.command(context_settings=_PASS_ON)
+def _dbt(ctx: typer.Context) -> None:
+    """dbt, on the project's models and the Spark server. It writes into a schema of your own, unless `--target prod` is given."""
+    current = _settings()
+    with ExitStack() as block:
+        spark = block.enter_context(connect(current, "dbt")) if by_hand.needs_server(ctx.args) else None
+        raise typer.Exit(by_hand.run(spark, current, ctx.args))
 
 
 def env() -> None:

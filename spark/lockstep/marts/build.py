@@ -5,7 +5,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep import ledger
-from lockstep.marts.dbt_project import dbt_on, ensure_views, has_marts, manifest_of, project_digest, run, sources_of
+from lockstep.marts.dbt_project import (
+    absent,
+    dbt_on,
+    downstream,
+    ensure_views,
+    has_marts,
+    manifest_of,
+    project_digest,
+    run,
+    sources_of,
+)
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -13,20 +23,24 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+# Views are up to date without being built.
 _MARTS = (
     "--select",
     "path:models/marts",
+    "--exclude",
+    "config.materialized:view",
     "--exclude-resource-type",
     "unit_test",
     "--exclude-resource-type",
     "exposure",
 )
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def build(spark: "SparkSession", settings: "Settings", start: datetime, end: datetime, run_id: str) -> list[str]:
     """Build and test every mart for the days in ``[start, end)`` (UTC midnights); each day is replaced as a whole.
 
+    A mart that does not exist yet is built for all days. One of which a source does not exist yet is left out.
     The commits' ``userMetadata`` has the run, the interval and the versions of silver.
 
     Returns:
@@ -50,11 +64,12 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
         manifest = manifest_of(settings, digest)
         ensure_views(spark, settings, manifest, digest)
         record["sources"] = {table: _version(settings, table) for table in sources_of(manifest)}
-        spark.conf.set(_USER_METADATA, json.dumps(record, sort_keys=True))
+        spark.conf.set(USER_METADATA, json.dumps(record, sort_keys=True))
         try:
-            return run(settings, manifest, "build", *_MARTS, "--event-time-start", first, "--event-time-end", last)
+            interval = ("--event-time-start", first, "--event-time-end", last)
+            return run(settings, manifest, "build", *_MARTS, *downstream(absent(settings, manifest)), *interval)
         finally:
-            spark.conf.unset(_USER_METADATA)
+            spark.conf.unset(USER_METADATA)
 
 
 def unit_tests(spark: "SparkSession", settings: "Settings") -> list[str]:

@@ -1,7 +1,7 @@
-"""The project's dbt models: parsed once, and run in this process, on the caller's session.
+"""The project's dbt models: parsed once, and run in this process, on the caller's session, for everybody (target ``prod``).
 
-What parsing gives is kept in ``<home>/dbt`` under a digest of the project's files. The staging views are created when that digest
-is new. The models are the project's. The profile, and the macros that write the marts, are the platform's (``lockstep/dbt``).
+What parsing gives is kept in ``<home>/dbt`` under a digest of the project's files. Views are created when that digest is new.
+The models are the project's. The profile, and the macros that Lockstep's dbt has, are the platform's (``lockstep/dbt``).
 """
 
 import hashlib
@@ -9,13 +9,15 @@ import os
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from lockstep import lake
 from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
+from lockstep.marts import artefacts
 from lockstep.resources import resource
 from lockstep.session import remote
 
@@ -66,6 +68,16 @@ def sources_of(manifest: "Manifest") -> list[str]:
     return sorted(f"{s.source_name}.{s.name}" for unique_id, s in manifest.sources.items() if unique_id in read)
 
 
+def absent(settings: "Settings", manifest: "Manifest") -> list[str]:
+    """The tables that models read and that do not exist yet, such as those of views that do not run. ``layer.name``, sorted."""
+    return [table for table in sources_of(manifest) if not lake.exists(settings, table)]
+
+
+def downstream(tables: "Iterable[str]") -> tuple[str, ...]:
+    """dbt's options that leave out the models of these sources, and what follows from them."""
+    return tuple(part for table in tables for part in ("--exclude", f"source:{table}+"))
+
+
 def project_digest(settings: "Settings") -> str:
     """16 hex digits that change with any file of the dbt project or of the platform's macros, and with the lake."""
     digest = hashlib.sha256(settings.lake.encode())
@@ -81,6 +93,7 @@ def variables(settings: "Settings") -> dict[str, str]:
         "SPARK_REMOTE": remote(settings, "dbt"),
         "LOCKSTEP_LAKE": settings.lake,
         "LOCKSTEP_DBT": str(_PLATFORM),
+        "LOCKSTEP_DBT_SCHEMA": settings.dbt_schema,
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
 
@@ -91,11 +104,15 @@ def locations(settings: "Settings") -> dict[str, str]:
 
 
 @contextmanager
-def dbt_on(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
-    """Make dbt's session method find this session: it takes the active or default one of the process."""
+def dbt_on(spark: "SparkSession", settings: "Settings", more: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Make dbt's session method find this session: it takes the active or default one of the process.
+
+    Args:
+        more: variables that dbt reads too.
+    """
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    with environment(variables(settings)), warnings.catch_warnings():
+    with environment(variables(settings) | dict(more or {})), warnings.catch_warnings():
         ConnectSession._set_default_and_active_session(cast("ConnectSession", spark))
         # The session method asks for Hive support, which a client cannot switch on.
         warnings.filterwarnings("ignore", message=".*spark.sql.catalogImplementation.*")
@@ -136,29 +153,29 @@ def manifest_of(settings: "Settings", digest: str) -> "Manifest":
     result = _dbt(settings, dbtRunner(), "parse")
     if not isinstance(result.result, Manifest):
         raise MartsFailed(f"The dbt project in {directory(settings)} cannot be parsed: {result.exception}")
-    _write(file, result.result.to_msgpack(extended_mashumaro_encoder))
+    artefacts.replace(file, result.result.to_msgpack(extended_mashumaro_encoder))
     return result.result
 
 
 def ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> None:
-    """Create the views if the project is new to this lake. One task does it, the others wait."""
+    """Create the views if the project or one of its sources is new to this lake. One task does it, the others wait."""
     marker = settings.home / "dbt" / f"{digest}.views"
     models = (node for node in manifest.nodes.values() if node.resource_type.value == "model")
-    views = [model.name for model in models if model.config.materialized == "view"]
-
+    views = [f"{model.schema}.{model.name}" for model in models if model.config.materialized == "view"]
+    lacking = absent(settings, manifest)
     if not views:
         return
 
     def current() -> bool:
         # The catalog is lost as a whole, so it is enough to look for one view.
-        return marker.exists() and spark.catalog.tableExists(f"staging.{views[0]}")
+        return marker.exists() and marker.read_text().split() == lacking and bool(spark.catalog.tableExists(views[0]))
 
     if current():
         return
     with lease(settings, "staging", "dbt"):
         if not current():
-            run(settings, manifest, "run", "--select", "path:models/staging", "path:models/intermediate")
-            _write(marker, b"")
+            run(settings, manifest, "run", "--select", "config.materialized:view", *downstream(lacking))
+            artefacts.replace(marker, "\n".join(lacking).encode())
 
 
 def run(settings: "Settings", manifest: "Manifest", command: str, *options: str) -> list[str]:
@@ -184,11 +201,12 @@ def _dbt(settings: "Settings", runner: "dbtRunner", command: str, *options: str)
     # Tasks run at the same time, and dbt writes what it compiles: each call has a directory of its own.
     with tempfile.TemporaryDirectory(prefix="lockstep-dbt-") as target:
         paths = [part for pair in locations(settings).items() for part in pair]
-        paths += ["--target-path", target, "--log-path", target]
-        quiet = ("--quiet", "--no-partial-parse", "--no-write-json", "--cache-selected-only")
+        paths += ["--target", artefacts.PRODUCTION, "--target-path", target, "--log-path", target]
+        quiet = ("--quiet", "--no-partial-parse", "--cache-selected-only")
         try:
             return runner.invoke([command, *paths, *quiet, "--log-level-file", "none", *options])
         finally:
+            artefacts.keep(settings, Path(target))
             # The adapter has semaphores, and a forked task ends without cleaning up: they would stay.
             reset_adapters()  # type: ignore[no-untyped-call]
 
@@ -196,11 +214,3 @@ def _dbt(settings: "Settings", runner: "dbtRunner", command: str, *options: str)
 def _first_lines(message: str | None) -> str:
     lines = [line.strip() for line in (message or "").splitlines() if line.strip()]
     return " ".join(lines[:3])
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Write the file as a whole: another task may read it, or write the same, at this moment."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
-        temporary.write(content)
-    Path(temporary.name).replace(file)

@@ -24,6 +24,8 @@ READ_BY: Mapping[str, tuple[str, ...]] = {
     "history_port": ("spark-history",),
     "cores": ("spark", "airflow-scheduler", "live"),
     "views": ("airflow-scheduler", "live", "monitor"),
+    # Of `lockstep dbt`, by hand.
+    **dict.fromkeys(("dbt_schema", "dbt_sample_days"), ()),
     "max_offsets_per_run": ("airflow-scheduler",),
     "max_offsets_per_trigger": ("live",),
     "heartbeat_seconds": ("live",),

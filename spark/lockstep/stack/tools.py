@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep.marts import dbt_project
+from lockstep.marts import by_hand, dbt_project
 from lockstep.session import remote
 from lockstep.settings import Settings
 from lockstep.stack import broker, jars, postgres
 from lockstep.stack.airflow_services import configuration
 from lockstep.stack.errors import StackError
 from lockstep.stack.java import SPARK_OPENS, find_java
-from lockstep.stack.services import environment, python_path
+from lockstep.stack.services import environment
 from lockstep.stack.spark_server import LOGGING, network
 
 # Not the scripts of these tools: an environment may lack them, or have those of another place. Python warns that it runs a module
@@ -47,16 +47,9 @@ def airflow(settings: Settings, arguments: Sequence[str]) -> Tool:
     return Tool([*_PYTHON, "airflow", *arguments], environment(settings) | configuration(settings))
 
 
-def dbt(settings: Settings, arguments: Sequence[str]) -> Tool:
-    """dbt, on the project's models and the Spark server."""
-    return Tool([*_PYTHON, "dbt.cli.main", *arguments], _dbt(settings) | {"PYTHONPATH": python_path(settings)})
-
-
 def _dbt(settings: Settings) -> dict[str, str]:
-    # dbt takes each option from a variable of its name too.
-    options = dbt_project.locations(settings).items()
-    paths = {f"DBT_{option.strip('-').replace('-', '_').upper()}": value for option, value in options}
-    return environment(settings) | dbt_project.variables(settings) | paths
+    # What is read, and where artefacts go, depends on the target: `lockstep dbt` knows it, a shell does not.
+    return dbt_project.variables(settings) | by_hand.as_variables(dbt_project.locations(settings))
 
 
 def kafka(settings: Settings, arguments: Sequence[str]) -> Tool:
@@ -115,6 +108,6 @@ def _postgres(settings: Settings) -> dict[str, str]:
 
 def variables(settings: Settings) -> dict[str, str]:
     """The variables with which these tools find the stack from a shell of one's own. They contain secrets."""
-    tools = configuration(settings) | _dbt(settings) | _postgres(settings)
+    tools = configuration(settings) | environment(settings) | _dbt(settings) | _postgres(settings)
     path = {"PATH": f"{Path(sys.executable).parent}:{postgres.binaries()}"}
     return tools | path

@@ -24,10 +24,11 @@ from lockstep.refine import silver
 from lockstep.results import Results
 
 MODEL = """
-{{{{ config(event_time='day', begin='2026-11-01', partition_by='day') }}}}
+{{{{ config(event_time='day', partition_by='day') }}}}
 select cast(ordered_at as date) as day, count(*) as orders, min(kind) as kind
 from {{{{ source('silver', '{table}') }}}}
 where not _deleted
+{{% if is_incremental() %}} and {{{{ interval_of_run('ordered_at') }}}} {{% endif %}}
 group by 1
 """
 PROPERTIES = """

@@ -39,7 +39,7 @@ def test_a_tool_that_kafka_does_not_have_is_refused_with_those_that_it_has(own: 
 
 
 def test_no_command_line_has_a_secret(own: Settings) -> None:
-    for tool in (tools.airflow, tools.dbt, tools.psql, tools.spark_sql):
+    for tool in (tools.airflow, tools.psql, tools.spark_sql):
         made = tool(own, ["--version"])
         assert made.argv[-1] == "--version"
         assert SECRET not in " ".join(made.argv)

@@ -1,4 +1,18 @@
-{#- A model's schema is the layer's own name, for every target: `staging`, `marts`. -#}
+{#-
+  Where models are. Target `prod` writes the schemas that models name (`staging`, `marts`). Every other target writes all of its
+  models into one schema of its own: dbt's `generate_schema_name_for_env`.
+-#}
 {% macro generate_schema_name(custom_schema_name, node) -%}
-  {{ custom_schema_name or target.schema }}
+  {{ generate_schema_name_for_env(custom_schema_name, node) }}
+{%- endmacro %}
+
+{#- The files of a table are in the lake: of production beside the other layers, of developers below `_dbt`. -#}
+{% macro spark__location_clause() %}
+  {%- if config.get('location_root') -%}
+    {{ exceptions.raise_compiler_error(
+        this ~ ": remove location_root. Lockstep chooses the place of a table by its schema, so that no target writes into another's."
+    ) }}
+  {%- endif -%}
+  {%- set folder = model.schema if target.name == 'prod' else '_dbt/' ~ model.schema -%}
+  location '{{ env_var("LOCKSTEP_LAKE") }}/{{ folder }}/{{ model.alias }}'
 {%- endmacro %}

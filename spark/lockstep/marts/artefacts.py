@@ -1,0 +1,34 @@
+"""Where dbt writes: ``<home>/dbt/<target>``. Production's has the newest of each artefact, for ``--state`` and ``--defer``."""
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+# The target that writes what everybody reads.
+PRODUCTION = "prod"
+# dbt's own names. The pages of `docs generate --static` are one file.
+MANIFEST = "manifest.json"
+KEPT = (MANIFEST, "run_results.json", "sources.json", "catalog.json", "static_index.html")
+
+
+def directory(settings: "Settings", target: str = PRODUCTION) -> Path:
+    """The directory of a target's artefacts, its log and what it has parsed and compiled."""
+    return settings.home / "dbt" / target
+
+
+def keep(settings: "Settings", written: Path) -> None:
+    """Take over the artefacts that a run of production has written elsewhere. Each file is replaced as a whole."""
+    for name in KEPT:
+        if (written / name).exists():
+            replace(directory(settings) / name, (written / name).read_bytes())
+
+
+def replace(file: Path, content: bytes) -> None:
+    """Write the file as a whole: another task may read it, or write the same, at this moment."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
+        temporary.write(content)
+    Path(temporary.name).replace(file)
