@@ -9,12 +9,14 @@ from lockstep.marts.dbt_project import (
     absent,
     dbt_on,
     downstream,
-    ensure_views,
     has_marts,
     manifest_of,
     project_digest,
+    read_by_models,
     run,
-    sources_of,
+    views_are_current,
+    views_are_written,
+    write_views,
 )
 from lockstep.version import code_version
 
@@ -23,17 +25,16 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-# Views are up to date without being built.
 _MARTS = (
     "--select",
     "path:models/marts",
-    "--exclude",
-    "config.materialized:view",
     "--exclude-resource-type",
     "unit_test",
     "--exclude-resource-type",
     "exposure",
 )
+# Views are up to date without being built again.
+_TABLES_ONLY = ("--exclude", "config.materialized:view")
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -62,18 +63,23 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
     with dbt_on(spark, settings):
         digest = project_digest(settings)
         manifest = manifest_of(settings, digest)
-        ensure_views(spark, settings, manifest, digest)
-        record["sources"] = {table: _version(settings, table) for table in sources_of(manifest)}
+        current = views_are_current(spark, settings, manifest, digest)
+        if not current:
+            write_views(settings, manifest)
+        record["sources"] = {table: _version(settings, table) for table in read_by_models(manifest)}
         spark.conf.set(USER_METADATA, json.dumps(record, sort_keys=True))
         try:
-            interval = ("--event-time-start", first, "--event-time-end", last)
-            return run(settings, manifest, "build", *_MARTS, *downstream(absent(settings, manifest)), *interval)
+            which = (*_MARTS, *(_TABLES_ONLY if current else ()), *downstream(absent(settings, manifest)))
+            built = run(settings, manifest, "build", *which, "--event-time-start", first, "--event-time-end", last)
         finally:
             spark.conf.unset(USER_METADATA)
+        if not current:
+            views_are_written(settings, manifest, digest)
+        return built
 
 
 def unit_tests(spark: "SparkSession", settings: "Settings") -> list[str]:
-    """Run dbt's own unit tests of the models on this session, and name them; silver's tables must exist.
+    """Run dbt's own unit tests of the models whose sources exist on this session, and name them; the marts must be built.
 
     Raises:
         MartsFailed: names those that fail, with what they got.
@@ -81,8 +87,9 @@ def unit_tests(spark: "SparkSession", settings: "Settings") -> list[str]:
     with dbt_on(spark, settings):
         digest = project_digest(settings)
         manifest = manifest_of(settings, digest)
-        ensure_views(spark, settings, manifest, digest)
-        return run(settings, manifest, "test", "--select", "test_type:unit")
+        if not views_are_current(spark, settings, manifest, digest):
+            write_views(settings, manifest)
+        return run(settings, manifest, "test", "--select", "test_type:unit", *downstream(absent(settings, manifest)))
 
 
 def whole_days(start: datetime, end: datetime) -> tuple[str, str]:

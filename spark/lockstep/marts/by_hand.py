@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 DEFAULT_TARGET = "dev"
 # The commands that write models, and the others that ask the server something.
 WRITE = {"build", "clone", "retry", "run", "run-operation", "seed", "snapshot"}
-ASK = {"compile", "debug", "docs", "freshness", "show", "source", "test"}
+ASK = {"compile", "debug", "docs", "show", "source", "test"}
+OFFLINE = {"clean", "deps", "init", "list", "ls", "parse"}
 # Options that say themselves what is read.
 _PARTS = ("--sample", "--empty")
 _EXTENT = (*_PARTS, "--event-time-start", "--event-time-end")
@@ -115,4 +116,4 @@ def _writing(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
 
 
 def _command(arguments: Sequence[str]) -> str:
-    return next((argument for argument in arguments if argument in WRITE | ASK), "")
+    return next((argument for argument in arguments if argument in WRITE | ASK | OFFLINE), "")

@@ -57,20 +57,36 @@ def has_marts(settings: "Settings") -> bool:
 
 
 def sources(spark: "SparkSession", settings: "Settings") -> list[str]:
-    """The tables (``layer.name``) that the models of the dbt project read, sorted."""
+    """The tables (``layer.name``) whose new rows change a table of dbt's, sorted. Views follow their tables by themselves."""
     with dbt_on(spark, settings):
         return sources_of(manifest_of(settings, project_digest(settings)))
 
 
 def sources_of(manifest: "Manifest") -> list[str]:
     """The same from what dbt has parsed."""
+    models = (node for node in manifest.nodes.values() if node.resource_type.value == "model")
+    found, waiting = set[str](), [m.unique_id for m in models if m.config.materialized not in ("view", "ephemeral")]
+    while waiting:
+        node = manifest.nodes.get(waiting.pop())
+        above = {*node.depends_on_nodes} - found if node else set()
+        found |= above
+        waiting.extend(above)
+    return sorted(_table(manifest, name) for name in found & manifest.sources.keys())
+
+
+def read_by_models(manifest: "Manifest") -> list[str]:
+    """The tables (``layer.name``) that models read, those of views too, sorted."""
     read = {name for node in manifest.nodes.values() for name in getattr(node.depends_on, "nodes", ())}
-    return sorted(f"{s.source_name}.{s.name}" for unique_id, s in manifest.sources.items() if unique_id in read)
+    return sorted(_table(manifest, name) for name in read & manifest.sources.keys())
 
 
 def absent(settings: "Settings", manifest: "Manifest") -> list[str]:
-    """The tables that models read and that do not exist yet, such as those of views that do not run. ``layer.name``, sorted."""
-    return [table for table in sources_of(manifest) if not lake.exists(settings, table)]
+    """Those of them that do not exist yet, such as those of views that do not run."""
+    return [table for table in read_by_models(manifest) if not lake.exists(settings, table)]
+
+
+def _table(manifest: "Manifest", source: str) -> str:
+    return f"{manifest.sources[source].source_name}.{manifest.sources[source].name}"
 
 
 def downstream(tables: "Iterable[str]") -> tuple[str, ...]:
@@ -157,25 +173,33 @@ def manifest_of(settings: "Settings", digest: str) -> "Manifest":
     return result.result
 
 
-def ensure_views(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> None:
-    """Create the views if the project or one of its sources is new to this lake. One task does it, the others wait."""
-    marker = settings.home / "dbt" / f"{digest}.views"
+def views_are_current(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> bool:
+    """Whether the views are those of the project, over the sources that exist."""
     models = (node for node in manifest.nodes.values() if node.resource_type.value == "model")
     views = [f"{model.schema}.{model.name}" for model in models if model.config.materialized == "view"]
-    lacking = absent(settings, manifest)
     if not views:
-        return
+        return True
+    marker = _marker(settings, digest)
+    written = marker.exists() and marker.read_text().split() == absent(settings, manifest)
+    # The catalog is lost as a whole, so it is enough to find one view. Those of sources that do not exist are not there.
+    return written and any(spark.catalog.tableExists(view) for view in views)
 
-    def current() -> bool:
-        # The catalog is lost as a whole, so it is enough to look for one view.
-        return marker.exists() and marker.read_text().split() == lacking and bool(spark.catalog.tableExists(views[0]))
 
-    if current():
-        return
+def views_are_written(settings: "Settings", manifest: "Manifest", digest: str) -> None:
+    """Remember that the views are those of the project."""
+    artefacts.replace(_marker(settings, digest), "\n".join(absent(settings, manifest)).encode())
+
+
+def write_views(settings: "Settings", manifest: "Manifest") -> None:
+    """Create the views that tables are built from. One task does it at a time: Spark fails if two create the same view."""
     with lease(settings, "staging", "dbt"):
-        if not current():
-            run(settings, manifest, "run", "--select", "config.materialized:view", *downstream(lacking))
-            artefacts.replace(marker, "\n".join(lacking).encode())
+        after_tables = ("--exclude", "config.materialized:incremental+", "config.materialized:table+")
+        of_absent = downstream(absent(settings, manifest))
+        run(settings, manifest, "run", "--select", "config.materialized:view", *after_tables, *of_absent)
+
+
+def _marker(settings: "Settings", digest: str) -> Path:
+    return settings.home / "dbt" / f"{digest}.views"
 
 
 def run(settings: "Settings", manifest: "Manifest", command: str, *options: str) -> list[str]:

@@ -11,7 +11,6 @@ from typing import Any
 from ruamel.yaml.error import YAMLError
 
 from lockstep.contracts import Contract
-from lockstep.definition.tables import silver_of
 from lockstep.dictionary import Table, of_stream, of_view
 from lockstep.new import suites
 from lockstep.new.render import NAME, SOURCES, NotMade, rendered, write
@@ -87,7 +86,7 @@ def stream(settings: Settings, new: Stream) -> list[Path]:
     texts = {
         Path(f"spark/{settings.package}/contracts/{new.name}.py"): module,
         Path(f"expectations/silver/{new.name}.json"): suites.of_stream(new.name, required, new.id),
-        SOURCES: _with_source(settings, next(t for t in of_stream(contract) if t.name == silver_of(contract))),
+        SOURCES: _with_sources(settings, [table for table in of_stream(contract) if table.layer == "silver"]),
     }
     return write(settings.project, texts)
 
@@ -125,7 +124,7 @@ def view(settings: Settings, name: str, reads: str, keyed: bool = False) -> list
         Path(f"expectations/gold/{name}.json"): suite,
         Path(f"tests/{package}/oracles/{name}.py"): rendered(f"oracle_{kind}.py", words),
         Path(f"tests/{package}/unit/views/test_{name}.py"): rendered(f"test_{kind}.py", words),
-        SOURCES: _with_source(settings, next(of_view(_defined(module, "VIEW"), {reads: contract}))),
+        SOURCES: _with_sources(settings, [next(of_view(_defined(module, "VIEW"), {reads: contract}))]),
     }
     return write(settings.project, texts)
 
@@ -203,13 +202,13 @@ def _defined(module: str, constant: str) -> Any:
     return names[constant]
 
 
-def _with_source(settings: Settings, table: Table) -> str:
-    """The project's dbt sources with the new table."""
+def _with_sources(settings: Settings, tables: list[Table]) -> str:
+    """The project's dbt sources with the new tables."""
     try:
-        return with_tables((settings.project / SOURCES).read_text(), [table])
+        return with_tables((settings.project / SOURCES).read_text(), tables)
     except (KeyError, YAMLError) as error:
-        name = table.name.partition(".")[2]
+        layer, _, name = tables[0].name.partition(".")
         raise NotMade(
-            f"{name} cannot be added to the source {table.layer!r} of {SOURCES} ({error}): "
-            f"the file needs `- name: {table.layer}` under `sources`."
+            f"{name} cannot be added to the source {layer!r} of {SOURCES} ({error}): "
+            f"the file needs `- name: {layer}` under `sources`."
         ) from error

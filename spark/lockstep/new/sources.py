@@ -1,7 +1,7 @@
 """dbt's sources, with what the dictionary says. The rest of the file keeps its comments, its order and its quotes. Pure."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from io import StringIO
 from typing import Any
 
@@ -15,8 +15,8 @@ from ruamel.yaml.util import load_yaml_guess_indent
 from lockstep import dictionary
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
-from lockstep.definition.tables import gold_of, silver_of
-from lockstep.dictionary import Table
+from lockstep.definition.tables import Tables, gold_of, silver_of
+from lockstep.dictionary import Column, Table, ops
 
 # Where ruamel.yaml keeps the comment that follows an entry of a mapping, and of a list.
 _AFTER_VALUE, _AFTER_ITEM = 2, 0
@@ -25,15 +25,29 @@ _AFTER_VALUE, _AFTER_ITEM = 2, 0
 def described(text: str) -> str:
     """The sources file with all tables that models may read, as the contracts and views describe them.
 
+    Of live and ops, those that the file names.
+
     Raises:
         KeyError: the file lacks the source ``silver`` or ``gold``.
     """
-    read = {*map(silver_of, CONTRACTS.values()), *map(gold_of, VIEWS.values())}
-    return with_tables(text, (table for table in dictionary.tables() if table.name in read))
+    logs = (Tables.of(contract).log for contract in CONTRACTS.values())
+    read = {*logs, *map(silver_of, CONTRACTS.values()), *map(gold_of, VIEWS.values()), *_named(text, ("live", "ops"))}
+    platforms = (_of_ops(name) for name in sorted(ops.DESCRIPTIONS))
+    return with_tables(text, (table for table in [*dictionary.tables(), *platforms] if table.name in read))
+
+
+def _named(text: str, sources: Iterable[str]) -> Iterator[str]:
+    for source in (YAML(typ="safe").load(text) or {}).get("sources") or ():
+        if source["name"] in sources:
+            yield from (f"{source['name']}.{table['name']}" for table in source.get("tables") or ())
+
+
+def _of_ops(name: str) -> Table:
+    return Table(name, ops.DESCRIPTIONS[name], tuple(Column(c, "", said) for c, said in ops.COLUMNS[name].items()))
 
 
 def with_tables(text: str, tables: Iterable[Table]) -> str:
-    """The sources file in which these tables and their columns have their descriptions.
+    """The sources file in which these tables and their columns have their descriptions, and dbt knows the times of their rows.
 
     A table that is missing is added in its alphabetical place among those of its layer. What else the file says stays: other
     tables and columns, tests, and the description of what the dictionary does not describe.
@@ -73,6 +87,7 @@ def _put(tables: Any, table: Table) -> None:
     if is_new:
         tables.insert(place, CommentedMap(name=name))
     _describe(tables[place], table.description)
+    _configure(tables[place], table)
     for column in table.columns:
         if column.description:
             _describe(_column(tables[place], column.name), column.description)
@@ -97,6 +112,25 @@ def _describe(entry: Any, text: str) -> None:
             entry["description"] = text
         else:
             entry.insert(1, "description", text)
+
+
+def _configure(entry: Any, table: Table) -> None:
+    """Say when rows happened (``event_time``) and when they were loaded (``loaded_at_field``), where the file does not say it.
+
+    A sample takes what happened lately. Of a captured table, and of a view that holds one row for each key, it would leave out
+    rows that are still true.
+    """
+    names = {column.name for column in table.columns}
+    view = VIEWS.get(table.name.partition(".")[2]) if table.layer != "silver" else None
+    is_current = "_op" in names or (view is not None and view.upserts)
+    loaded = "_arrival" if table.layer == "silver" and "_arrival" in names else table.time
+    times = {"event_time": "" if is_current else table.time, "loaded_at_field": loaded}
+    missing = {name: column for name, column in times.items() if column and name not in entry.get("config", {})}
+    if missing and "config" not in entry:
+        place = 2 if "description" in entry else 1
+        entry.insert(place, "config", CommentedMap())
+    for name, column in missing.items():
+        entry["config"][name] = column
 
 
 def _last(node: Any, key: Any) -> tuple[Any, Any]:

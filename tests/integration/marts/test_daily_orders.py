@@ -13,7 +13,7 @@ from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.columns import ddl
 from lockstep.lake import Txn
-from lockstep.marts.build import build, unit_tests
+from lockstep.marts.build import build
 from lockstep.marts.dbt_project import MartsFailed
 from lockstep.settings import Settings
 
@@ -135,15 +135,11 @@ def test_a_commit_says_which_run_built_which_days_from_what(spark: Any, settings
     record = next(lake.commits(settings, "marts.daily_orders")).record
     assert (record["writer"], record["run_id"]) == ("dbt", "run-9")
     assert record["interval"] == ["2026-11-19", "2026-11-20"]
-    assert record["sources"].keys() == {"silver.orders", "silver.order_lines"}
+    assert record["sources"].keys() >= {"silver.orders", "silver.order_lines"}
+    assert record["sources"]["silver.page_views"] is None, "it does not exist, and stops no mart of orders"
 
 
 def test_a_mart_that_breaks_its_own_tests_is_named(spark: Any, settings: Settings, hold: Hold) -> None:
     hold(Order("C1", DAY, "France", 3, "1.000", kind="cancellation"))
     with pytest.raises(MartsFailed, match="holds_daily_orders"):
         build(spark, settings, DAY, NEXT, "run-1")
-
-
-def test_dbts_own_unit_tests_pass(spark: Any, settings: Settings, hold: Hold) -> None:
-    hold(Order("1", DAY, "France", 1, "1.000"))
-    assert {name.partition("_")[0] for name in unit_tests(spark, settings)} == {"stg", "int", "daily"}

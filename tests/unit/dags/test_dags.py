@@ -111,7 +111,12 @@ def test_airflows_asset_graph_leads_from_a_topic_to_the_marts(tasks: list[tuple[
 
 
 def test_the_marts_read_the_tables_that_their_models_name(dags: dict[str, Any]) -> None:
-    assert dags["marts"]["tasks"]["marts"]["inlets"] == ["silver.order_lines", "silver.orders"]
+    assert dags["marts"]["tasks"]["marts"]["inlets"] == [
+        *("gold.ad_click_through", "gold.fraud_alerts", "gold.product_stock"),
+        *("silver.inventory_changes", "silver.order_lines", "silver.order_lines_changes", "silver.orders"),
+        *("silver.orders_changes", "silver.page_views", "silver.payments", "silver.products"),
+        *("silver.products_changes", "silver.users_changes"),
+    ]
 
 
 def test_a_replay_may_write_every_layer(dags: dict[str, Any]) -> None:

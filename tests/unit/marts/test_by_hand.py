@@ -42,7 +42,7 @@ def test_a_shell_may_name_the_target(own: Settings, monkeypatch: pytest.MonkeyPa
         (["source", "freshness"], True),
         (["docs", "generate"], True),
         (["parse"], False),
-        (["ls"], False),
+        (["ls", "--resource-type", "source"], False),
         (["build", "--help"], False),
         (["--version"], False),
         ([], False),

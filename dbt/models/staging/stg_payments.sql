@@ -1,0 +1,2 @@
+select event_id, event_time, user_id, session_id, order_id, amount, country
+from {{ source('silver', 'payments') }}
