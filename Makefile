@@ -52,11 +52,12 @@ test-browser: setup ## The pages, in Debian's Chromium
 	$(PYTEST) tests/browser
 
 .PHONY: lint
-lint: $(VENV)/.installed ## Ruff, mypy and import-linter
+lint: $(VENV)/.installed ## Ruff, mypy, import-linter and sqlfluff
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/sqlfluff lint dbt/models
 
 .PHONY: lock
 lock: $(VENV)/.installed ## Write requirements.lock and infra/jars.lock anew

@@ -1,5 +1,5 @@
 """**Housekeeping.** Every hour, archive the ledgers, compact the tables, and remove what nobody needs any more: old files, old
-commits of the tables' logs, and old runs of Airflow.
+commits of the tables' logs, and old runs of Airflow. After a change of the dbt project, build its pages.
 """
 
 from datetime import UTC, datetime
@@ -34,8 +34,15 @@ def maintain():
 
         tasks.clean_airflow()
 
+    @task(task_id="dbt_docs")
+    def document_marts() -> str:
+        from lockstep import tasks
+
+        return tasks.document_marts()
+
     compact_and_vacuum()
     clean_airflow()
+    document_marts()
 
 
 maintain()

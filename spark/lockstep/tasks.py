@@ -31,6 +31,7 @@ from lockstep.maintain import airflow_database
 from lockstep.maintain import run as maintenance
 from lockstep.maintain.run import MaintenanceFailed
 from lockstep.marts import complete
+from lockstep.marts import docs as mart_docs
 from lockstep.marts import run as marts
 from lockstep.quality import readiness
 from lockstep.quality.gate import GateFailed, run_gates
@@ -158,6 +159,13 @@ def bring_up_marts(run_id: str, results: Results) -> list[str]:
     with connect(settings, "marts") as spark, step(settings, "marts", run_id, tables.mart_sources(), tables.marts()):
         built = marts.bring_up(spark, settings, run_id, results)
     return [marts.days(span) for span in built]
+
+
+def document_marts() -> str:
+    """Build dbt's pages if the project has changed; where they are."""
+    settings = configuration.load()
+    with connect(settings, "marts") as spark:
+        return str(mart_docs.build(spark, settings) or "")
 
 
 def have_passed(instant: datetime, results: Results) -> bool:

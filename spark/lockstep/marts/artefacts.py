@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 # The target that writes what everybody reads.
 PRODUCTION = "prod"
 # dbt's own names. The pages of `docs generate --static` are one file.
-MANIFEST = "manifest.json"
-KEPT = (MANIFEST, "run_results.json", "sources.json", "catalog.json", "static_index.html")
+MANIFEST, PAGES = "manifest.json", "static_index.html"
+KEPT = (MANIFEST, "run_results.json", "sources.json", "catalog.json", PAGES)
 
 
 def directory(settings: "Settings", target: str = PRODUCTION) -> Path:

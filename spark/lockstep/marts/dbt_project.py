@@ -166,7 +166,7 @@ def manifest_of(settings: "Settings", digest: str) -> "Manifest":
     file = settings.home / "dbt" / f"{digest}.msgpack"
     if file.exists():
         return Manifest.from_msgpack(file.read_bytes(), decoder=extended_mashumuro_decoder)
-    result = _dbt(settings, dbtRunner(), "parse")
+    result = invoke(settings, dbtRunner(), "parse")
     if not isinstance(result.result, Manifest):
         raise MartsFailed(f"The dbt project in {directory(settings)} cannot be parsed: {result.exception}")
     artefacts.replace(file, result.result.to_msgpack(extended_mashumaro_encoder))
@@ -210,7 +210,7 @@ def run(settings: "Settings", manifest: "Manifest", command: str, *options: str)
     """
     from dbt.cli.main import dbtRunner
 
-    result = _dbt(settings, dbtRunner(manifest=manifest), command, *options)
+    result = invoke(settings, dbtRunner(manifest=manifest), command, *options)
     results: Any = result.result or ()
     if not result.success:
         failed = {r.node.name: _first_lines(r.message) for r in results if r.status in ("error", "fail")}
@@ -219,7 +219,12 @@ def run(settings: "Settings", manifest: "Manifest", command: str, *options: str)
     return [r.node.name for r in results]
 
 
-def _dbt(settings: "Settings", runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
+def invoke(settings: "Settings", runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":
+    """Call dbt for production; its artefacts are kept.
+
+    Args:
+        options: the rest of the command, such as ``generate`` of ``docs generate``, first.
+    """
     from dbt.adapters.factory import reset_adapters
 
     # Tasks run at the same time, and dbt writes what it compiles: each call has a directory of its own.
@@ -228,7 +233,7 @@ def _dbt(settings: "Settings", runner: "dbtRunner", command: str, *options: str)
         paths += ["--target", artefacts.PRODUCTION, "--target-path", target, "--log-path", target]
         quiet = ("--quiet", "--no-partial-parse", "--cache-selected-only")
         try:
-            return runner.invoke([command, *paths, *quiet, "--log-level-file", "none", *options])
+            return runner.invoke([command, *options, *paths, *quiet, "--log-level-file", "none"])
         finally:
             artefacts.keep(settings, Path(target))
             # The adapter has semaphores, and a forked task ends without cleaning up: they would stay.

@@ -13,9 +13,10 @@ import pytest
 from tests.support.paths import CHECKOUT
 
 from lockstep import lake
+from lockstep.catalog import connect
 from lockstep.errors import LockstepError
 from lockstep.lake import Txn
-from lockstep.marts import artefacts, by_hand
+from lockstep.marts import artefacts, by_hand, docs
 from lockstep.settings import Settings
 
 COLUMNS = {"id": "INT", "at": "TIMESTAMP", "amount": "INT"}
@@ -285,3 +286,33 @@ def test_a_developers_models_read_a_few_days(project: Project) -> None:
 def test_production_is_not_replaced_by_a_sample(project: Project) -> None:
     with pytest.raises(LockstepError, match="Target prod would get a sample"):
         project.dbt("run", "--target", "prod", "--sample", "3 days")
+
+
+def test_a_stale_source_is_named(project: Project) -> None:
+    (project.models / "models.yml").write_text(
+        SOURCES.format(table=project.table).replace(
+            "event_time: at", "loaded_at_field: at, freshness: {error_after: {count: 1, period: hour}}"
+        )
+    )
+    project.hold((1, datetime.now(UTC), 1))
+    assert project.dbt("source", "freshness", "--target", "prod") == 0
+    project.hold((1, datetime.now(UTC) - timedelta(hours=2), 1))
+    assert project.dbt("source", "freshness", "--target", "prod") == 1
+    assert f"ERROR STALE freshness of silver.{project.table}" in project.output
+    assert (artefacts.directory(project.settings) / "sources.json").exists()
+
+
+def test_the_pages_have_the_models_and_are_built_once_for_a_project(project: Project) -> None:
+    assert project.dbt("run", "--target", "prod") == 0
+    # A session of its own, as a task has: one in which models were built has views without a schema, at which dbt stumbles.
+    with connect(project.settings, "docs") as own:
+        pages = docs.build(own, project.settings)
+        assert pages is not None
+        assert f"{project.table}_mart" in pages.read_text()
+        built = pages.stat().st_mtime_ns
+        assert docs.build(own, project.settings) == pages
+        assert pages.stat().st_mtime_ns == built
+        project.model(SUMS + "-- changed")
+        docs.build(own, project.settings)
+        assert pages.stat().st_mtime_ns > built
+    assert (artefacts.directory(project.settings) / "catalog.json").exists()

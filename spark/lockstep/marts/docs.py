@@ -1,0 +1,37 @@
+"""dbt's own pages: each model with its columns, tests and what follows from it, in one file that needs no server."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lockstep.marts import artefacts
+from lockstep.marts.dbt_project import MartsFailed, dbt_on, has_marts, invoke, project_digest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.settings import Settings
+
+
+def build(spark: "SparkSession", settings: "Settings") -> Path | None:
+    """Build the pages if the project has changed since; where they are, beside the data docs. None: there are no marts.
+
+    Raises:
+        MartsFailed: dbt could not build them.
+    """
+    from dbt.cli.main import dbtRunner
+
+    if not has_marts(settings):
+        return None
+    pages = settings.home / "dbt_docs" / "index.html"
+    with dbt_on(spark, settings):
+        marker = settings.home / "dbt" / f"{project_digest(settings)}.docs"
+        if pages.exists() and marker.exists():
+            return pages
+        # Without compiling: that would ask the server once for each model.
+        result = invoke(settings, dbtRunner(), "docs", "generate", "--static", "--no-compile")
+    written = artefacts.directory(settings) / artefacts.PAGES
+    if not result.success or not written.exists():
+        raise MartsFailed(f"dbt docs generate failed: {result.exception}")
+    artefacts.replace(pages, written.read_bytes())
+    artefacts.replace(marker, b"")
+    return pages
