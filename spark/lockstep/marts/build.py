@@ -1,6 +1,8 @@
 """Build the marts with dbt, for whole days. A project without marts needs no dbt."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,7 @@ from lockstep.marts.dbt_project import (
     project_digest,
     read_by_models,
     run,
-    views_are_current,
-    views_are_written,
-    write_views,
+    up_to_date_views,
 )
 from lockstep.version import code_version
 
@@ -63,19 +63,20 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
     with dbt_on(spark, settings):
         digest = project_digest(settings)
         manifest = manifest_of(settings, digest)
-        current = views_are_current(spark, settings, manifest, digest)
-        if not current:
-            write_views(settings, manifest)
         record["sources"] = {table: _version(settings, table) for table in read_by_models(manifest)}
-        spark.conf.set(USER_METADATA, json.dumps(record, sort_keys=True))
-        try:
+        interval = ("--event-time-start", first, "--event-time-end", last)
+        with up_to_date_views(spark, settings, manifest, digest) as current, _commits_say(spark, record):
             which = (*_MARTS, *(_TABLES_ONLY if current else ()), *downstream(absent(settings, manifest)))
-            built = run(settings, manifest, "build", *which, "--event-time-start", first, "--event-time-end", last)
-        finally:
-            spark.conf.unset(USER_METADATA)
-        if not current:
-            views_are_written(settings, manifest, digest)
-        return built
+            return run(settings, manifest, "build", *which, *interval)
+
+
+@contextmanager
+def _commits_say(spark: "SparkSession", record: dict[str, Any]) -> Iterator[None]:
+    spark.conf.set(USER_METADATA, json.dumps(record, sort_keys=True))
+    try:
+        yield
+    finally:
+        spark.conf.unset(USER_METADATA)
 
 
 def unit_tests(spark: "SparkSession", settings: "Settings") -> list[str]:
@@ -87,9 +88,8 @@ def unit_tests(spark: "SparkSession", settings: "Settings") -> list[str]:
     with dbt_on(spark, settings):
         digest = project_digest(settings)
         manifest = manifest_of(settings, digest)
-        if not views_are_current(spark, settings, manifest, digest):
-            write_views(settings, manifest)
-        return run(settings, manifest, "test", "--select", "test_type:unit", *downstream(absent(settings, manifest)))
+        which = ("--select", "test_type:unit", *downstream(absent(settings, manifest)))
+        return run(settings, manifest, "test", *which)
 
 
 def whole_days(start: datetime, end: datetime) -> tuple[str, str]:

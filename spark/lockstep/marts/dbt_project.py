@@ -173,29 +173,36 @@ def manifest_of(settings: "Settings", digest: str) -> "Manifest":
     return result.result
 
 
-def views_are_current(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> bool:
-    """Whether the views are those of the project, over the sources that exist."""
+@contextmanager
+def up_to_date_views(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> Iterator[bool]:
+    """Create the views that tables are built from, if the project or one of their sources is new; whether none was missing.
+
+    If some were, the block must create those that read tables. Nobody else does meanwhile: Spark fails if two create one view.
+    """
+    if _are_current(spark, settings, manifest, digest):
+        yield True
+        return
+    with lease(settings, "staging", "dbt"):
+        if _are_current(spark, settings, manifest, digest):
+            yield True
+            return
+        lacking = absent(settings, manifest)
+        after_tables = ("--exclude", "config.materialized:incremental+", "config.materialized:table+")
+        run(settings, manifest, "run", "--select", "config.materialized:view", *after_tables, *downstream(lacking))
+        yield False
+        artefacts.replace(_marker(settings, digest), "\n".join(lacking).encode())
+
+
+def _are_current(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> bool:
     models = (node for node in manifest.nodes.values() if node.resource_type.value == "model")
     views = [f"{model.schema}.{model.name}" for model in models if model.config.materialized == "view"]
+    marker = _marker(settings, digest)
     if not views:
         return True
-    marker = _marker(settings, digest)
-    written = marker.exists() and marker.read_text().split() == absent(settings, manifest)
+    if not marker.exists() or marker.read_text().split() != absent(settings, manifest):
+        return False
     # The catalog is lost as a whole, so it is enough to find one view. Those of sources that do not exist are not there.
-    return written and any(spark.catalog.tableExists(view) for view in views)
-
-
-def views_are_written(settings: "Settings", manifest: "Manifest", digest: str) -> None:
-    """Remember that the views are those of the project."""
-    artefacts.replace(_marker(settings, digest), "\n".join(absent(settings, manifest)).encode())
-
-
-def write_views(settings: "Settings", manifest: "Manifest") -> None:
-    """Create the views that tables are built from. One task does it at a time: Spark fails if two create the same view."""
-    with lease(settings, "staging", "dbt"):
-        after_tables = ("--exclude", "config.materialized:incremental+", "config.materialized:table+")
-        of_absent = downstream(absent(settings, manifest))
-        run(settings, manifest, "run", "--select", "config.materialized:view", *after_tables, *of_absent)
+    return any(spark.catalog.tableExists(view) for view in views)
 
 
 def _marker(settings: "Settings", digest: str) -> Path:

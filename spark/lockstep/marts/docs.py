@@ -27,8 +27,7 @@ def build(spark: "SparkSession", settings: "Settings") -> Path | None:
         marker = settings.home / "dbt" / f"{project_digest(settings)}.docs"
         if pages.exists() and marker.exists():
             return pages
-        # Without compiling: that would ask the server once for each model.
-        result = invoke(settings, dbtRunner(), "docs", "generate", "--static", "--no-compile")
+        result = invoke(settings, dbtRunner(), "docs", "generate", "--static")
     written = artefacts.directory(settings) / artefacts.PAGES
     if not result.success or not written.exists():
         raise MartsFailed(f"dbt docs generate failed: {result.exception}")
