@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lockstep import lake
+from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
+from lockstep.definition.tables import Tables
 from lockstep.errors import LockstepError
 from lockstep.marts import artefacts
 from lockstep.resources import resource
@@ -71,7 +73,7 @@ def sources_of(manifest: "Manifest") -> list[str]:
         above = {*node.depends_on_nodes} - found if node else set()
         found |= above
         waiting.extend(above)
-    return sorted(_table(manifest, name) for name in found & manifest.sources.keys())
+    return sorted({_followed(_table(manifest, name)) for name in found & manifest.sources.keys()})
 
 
 def read_by_models(manifest: "Manifest") -> list[str]:
@@ -82,7 +84,16 @@ def read_by_models(manifest: "Manifest") -> list[str]:
 
 def absent(settings: "Settings", manifest: "Manifest") -> list[str]:
     """Those of them that do not exist yet, such as those of views that do not run."""
-    return [table for table in read_by_models(manifest) if not lake.exists(settings, table)]
+    return [table for table in read_by_models(manifest) if not lake.exists(settings, _followed(table))]
+
+
+def _followed(table: str) -> str:
+    """The table whose new rows are new in this one: the changes of a captured table, and its history, follow its current rows."""
+    for contract in CONTRACTS.values():
+        tables = Tables.of(contract)
+        if tables.current and table in (tables.log, tables.history):
+            return tables.current
+    return table
 
 
 def _table(manifest: "Manifest", source: str) -> str:

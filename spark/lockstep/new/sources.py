@@ -30,7 +30,8 @@ def described(text: str) -> str:
     Raises:
         KeyError: the file lacks the source ``silver`` or ``gold``.
     """
-    logs = (Tables.of(contract).log for contract in CONTRACTS.values())
+    of_streams = map(Tables.of, CONTRACTS.values())
+    logs = (table for tables in of_streams for table in (tables.log, tables.history) if table)
     read = {*logs, *map(silver_of, CONTRACTS.values()), *map(gold_of, VIEWS.values()), *_named(text, ("live", "ops"))}
     platforms = (_of_ops(name) for name in sorted(ops.DESCRIPTIONS))
     return with_tables(text, (table for table in [*dictionary.tables(), *platforms] if table.name in read))

@@ -3,6 +3,8 @@
 import os
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -47,3 +49,16 @@ def test_the_digest_changes_with_a_model_and_with_the_lake(tmp_path: Path) -> No
     assert first != dbt_project.project_digest(Settings(project=tmp_path, home=tmp_path / "elsewhere"))
     model.write_text("select 2")
     assert first != dbt_project.project_digest(settings)
+
+
+def test_a_mart_of_a_captured_tables_changes_or_history_follows_its_current_rows() -> None:
+    names = {"s.1": "users_history", "s.2": "orders_changes", "s.3": "page_views"}
+    sources = {key: SimpleNamespace(source_name="silver", name=name) for key, name in names.items()}
+    mart = SimpleNamespace(
+        unique_id="m",
+        resource_type=SimpleNamespace(value="model"),
+        config=SimpleNamespace(materialized="incremental"),
+        depends_on_nodes=[*names],
+    )
+    manifest: Any = SimpleNamespace(nodes={"m": mart}, sources=sources)
+    assert dbt_project.sources_of(manifest) == ["silver.orders", "silver.page_views", "silver.users"]
