@@ -123,8 +123,9 @@ def test_a_view_has_a_test_that_runs_it(view: View) -> None:
 
 def test_there_is_no_suite_or_source_without_its_contract_or_view() -> None:
     assert set(gated(OURS)) == {f"silver.{name}" for name in CONTRACTS} | {f"gold.{name}" for name in VIEWS}
-    logs = {Tables.of(contract).log.partition(".")[2] for contract in CONTRACTS.values()}
-    assert set(dbt_sources("silver")) == {*CONTRACTS, *logs}
+    of_streams = [Tables.of(contract) for contract in CONTRACTS.values()]
+    tables = [table for t in of_streams for table in (t.current, t.log, t.history) if table]
+    assert {f"silver.{name}" for name in dbt_sources("silver")} == {*tables}
     assert set(dbt_sources("gold")) == set(VIEWS)
 
 

@@ -58,7 +58,7 @@ def check(text: str, source: str, name: str, before: str, table: str, after: str
     [
         ("silver", "aaa", "    tables:\n", "      - name: clicks\n"),
         ("silver", "messages", "null: there are none.'\n", "      - name: order_lines\n"),
-        ("silver", "visits", "null: there are none.'\n", "\n  - name: gold\n"),
+        ("silver", "visits", "its Kafka timestamp.'\n", "\n  - name: gold\n"),
         ("gold", "aaa", "    tables:\n", "      - name: activity_within_five_minutes\n"),
         ("gold", "zzz", "The number of the other product.\n", ""),
     ],
