@@ -1,90 +1,15 @@
-"""A table of the source database, which Debezium captures, and the pipeline that takes its changes."""
+"""A table of the source database, which Debezium captures."""
 
-import threading
-import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from typing import Any
+from collections.abc import Iterator
 
-import psycopg2
 import pytest
-from tests.support.transactions import TABLE, Writer
+from tests.support.captured import captured_table
 
-from lockstep.catalog import connect
-from lockstep.contracts import CONTRACTS, Contract
-from lockstep.ingest import bronze
-from lockstep.kafka_clients import ensure_topics
-from lockstep.refine import silver
-from lockstep.settings import Settings
+from lockstep.contracts import Contract
 from lockstep.stack.stack import Stack
-
-COLUMNS = {
-    "id": "BIGINT",
-    "place": "STRING",
-    "amount": "DECIMAL(12,3)",
-    "any_number": "STRING",
-    "at": "TIMESTAMP",
-    "day": "DATE",
-    "note": "STRING",
-    "document": "STRING",
-    "tags": "ARRAY<STRING>",
-    "ratio": "DOUBLE",
-    "flag": "BOOLEAN",
-    "updated_at": "TIMESTAMP",
-}
 
 
 @pytest.fixture(scope="module")
 def captured(stack: Stack) -> Iterator[Contract]:
-    """A table with columns of many types and some rows, captured by a real Debezium."""
-    name = f"things_{uuid.uuid4().hex[:8]}"
-    contract = Contract(
-        name=name,
-        topic=f"{stack.settings.package}.public.{name}",
-        kind="changes",
-        columns=COLUMNS,
-        key=("id",),
-        unique_id=("id",),
-        event_time="updated_at",
-        valid_from="updated_at",
-        required=("id",),
-        partitions=1,
-    )
-    with closing(psycopg2.connect(stack.settings.dsn(stack.settings.package))) as database:
-        database.autocommit = True
-        with database.cursor() as cursor:
-            cursor.execute(TABLE.format(name=name))
-    CONTRACTS[name] = contract
-    ensure_topics(stack.settings, {name: contract})
-    with closing(Writer(stack.settings, name, seed=0)) as writer:
-        writer.write(10)
-    stack.up(["connect"])
-    yield contract
-    stack.down(["connect"])
-    del CONTRACTS[name]
-
-
-@pytest.fixture
-def pipeline(settings: Settings, captured: Contract) -> Callable[[], Any]:
-    """While the block lasts, ingest and refine take what the topic has."""
-
-    @contextmanager
-    def running() -> Iterator[None]:
-        stopped = threading.Event()
-
-        def work() -> None:
-            with connect(settings, "pipeline") as spark:
-                while not stopped.wait(0.5):
-                    bronze.ingest(spark, settings, captured, "run")
-                    silver.refine(spark, settings, captured, "run")
-
-        with ThreadPoolExecutor(1) as threads:
-            working = threads.submit(work)
-            try:
-                yield
-            finally:
-                stopped.set()
-            working.result()
-
-    return running
+    with captured_table(stack) as contract:
+        yield contract

@@ -4,6 +4,7 @@ import os
 import signal
 from contextlib import closing
 
+from tests.support.captured import taken
 from tests.support.transactions import Writer
 
 from lockstep.definition.tables import Tables
@@ -15,9 +16,9 @@ BEYOND = ["infinity", "-infinity", "0044-03-15 BC", "12026-01-01"]
 
 
 def test_the_lake_equals_the_database_under_random_transactions_while_connect_is_killed(
-    spark, settings, stack, captured, pipeline
+    spark, settings, stack, captured
 ):
-    with pipeline(), closing(Writer(settings, captured.name, seed=1)) as writer:
+    with taken(settings, captured), closing(Writer(settings, captured.name, seed=1)) as writer:
         writer.write(TRANSACTIONS // 2)
         os.kill(stack.pid("connect"), signal.SIGKILL)
         writer.write(TRANSACTIONS // 4)
@@ -45,15 +46,13 @@ def test_the_lake_equals_the_database_under_random_transactions_while_connect_is
     assert spark.sql(f"SELECT * FROM ({by_debezium}) WHERE fell").isEmpty()
 
 
-def test_times_beyond_the_calendar_are_set_aside_and_named_and_the_other_rows_go_on(
-    spark, settings, captured, pipeline
-):
+def test_times_beyond_the_calendar_are_set_aside_and_named_and_the_other_rows_go_on(spark, settings, captured):
     with postgres.connected(settings, settings.package) as database, database.cursor() as sql:
         for number, time in enumerate(BEYOND):
             sql.execute(f"INSERT INTO public.{captured.name} (id, at) VALUES (%s, %s)", (100 + number, time))
             sql.execute(f"INSERT INTO public.{captured.name} (id, day) VALUES (%s, %s)", (200 + number, time))
         sql.execute(f"INSERT INTO public.{captured.name} (id, day) VALUES (300, '2026-11-25')")
-    with pipeline():
+    with taken(settings, captured):
         found = verify(spark, settings, captured, 120)
     assert found.counts == {Kind.MISSING: 2 * len(BEYOND)}
     assert [difference.key for difference in found.examples[:2]] == [("100",), ("101",)]
