@@ -37,6 +37,7 @@ _COMMANDS = {
     "quality": "lockstep.cli.quality:app",
     "quarantine": "lockstep.cli.quarantine:app",
     "serving": "lockstep.cli.serving:serving",
+    "wait": "lockstep.cli.wait:wait",
     "replay": "lockstep.cli.replay:app",
     "checkpoints": "lockstep.cli.checkpoints:app",
     "leases": "lockstep.cli.leases:app",

@@ -5,7 +5,7 @@ silver and bronze need the rows alone, however old they are.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -109,7 +109,7 @@ def _before_offsets(settings: "Settings", table: str, offsets: Mapping[str, Offs
     contract = CONTRACTS.get(name) or CONTRACTS.get(name.removesuffix("_changes"))
     if contract is None or layer not in _PLACES:
         raise AsOfRefused(f"{table} has no offsets of its own: bronze, silver, quarantine and gold have.")
-    (ends,) = _by_stream(offsets, [contract.name], table).values()
+    (ends,) = by_stream(offsets, [contract.name], table).values()
     partition, offset = _PLACES[layer]
     before = " AND ".join(f"NOT ({partition} = {p} AND {offset} >= {end})" for p, end in ends.items())
     if table == Tables.of(contract).current:
@@ -127,8 +127,8 @@ def _newest(contract: "Contract", log: str, before: str) -> str:
 
 def _version_before(settings: "Settings", view: str, offsets: Mapping[str, Offsets]) -> int:
     """The newest version of gold that has taken no record at these offsets or after them."""
-    by_stream = _by_stream(offsets, VIEWS[view].streams, gold_of(view))
-    ends = {CONTRACTS[stream].topic: of_stream for stream, of_stream in by_stream.items()}
+    named = by_stream(offsets, VIEWS[view].streams, gold_of(view))
+    ends = {CONTRACTS[stream].topic: of_stream for stream, of_stream in named.items()}
     for entry in ledger.entries(settings, gold_of(view)):
         if all(r.end <= ends.get(r.topic, {}).get(r.partition, r.end) for r in entry.ranges):
             return entry.version
@@ -137,9 +137,12 @@ def _version_before(settings: "Settings", view: str, offsets: Mapping[str, Offse
     )
 
 
-def _by_stream(
-    offsets: Mapping[str, Offsets], streams: "tuple[str, ...] | list[str]", table: str
-) -> dict[str, Offsets]:
+def by_stream(offsets: Mapping[str, Offsets], streams: Sequence[str], table: str) -> dict[str, Offsets]:
+    """The offsets by the name of their stream, which may be left out where there is only one. Pure.
+
+    Raises:
+        AsOfRefused: they are of another stream, or of none.
+    """
     named = {name or (streams[0] if len(streams) == 1 else ""): ends for name, ends in offsets.items()}
     if unknown := named.keys() - {*streams}:
         meant = ", ".join(sorted(unknown)) or "none of them"
