@@ -84,7 +84,8 @@ def read_by_models(manifest: "Manifest") -> list[str]:
 
 def absent(settings: "Settings", manifest: "Manifest") -> list[str]:
     """Those of them that do not exist yet, such as those of views that do not run."""
-    return [table for table in read_by_models(manifest) if not lake.exists(settings, _followed(table))]
+    logs = {tables.history: tables.log for tables in map(Tables.of, CONTRACTS.values()) if tables.history}
+    return [table for table in read_by_models(manifest) if not lake.exists(settings, logs.get(table, table))]
 
 
 def _followed(table: str) -> str:

@@ -61,6 +61,8 @@ class Environment:
     def __init__(self, patch: pytest.MonkeyPatch, views: list[View]) -> None:
         self._patch, self.name = patch, f"dev_{uuid.uuid4().hex[:8]}"
         patch.setenv("LOCKSTEP_VIEWS", ",".join(view.name for view in views))
+        # The command line sets it for its process, which is this one.
+        patch.setenv("LOCKSTEP_ENV", "")
 
     @property
     def settings(self) -> Settings:

@@ -20,8 +20,10 @@ from lockstep.marts import complete
 from lockstep.marts import run as marts
 from lockstep.marts.dbt_project import MartsFailed
 from lockstep.quality import outcomes
+from lockstep.quality.checks import Check
 from lockstep.refine import silver
 from lockstep.results import Results
+from lockstep.suite_files import Severity
 
 MODEL = """
 {{{{ config(event_time='day', partition_by='day') }}}}
@@ -145,9 +147,7 @@ def verdict(orders: Orders, success: bool) -> None:
     outcome = outcomes.Outcome(
         table=f"silver.{orders.contract.name}",
         suite="suite",
-        success=success,
-        checks=1,
-        failed=() if success else ("It does not hold.",),
+        results=(Check("It holds.", (), Severity.FAIL, success, reason="" if success else "It does not hold."),),
         rows=1,
         slice="true",
         version=1,
