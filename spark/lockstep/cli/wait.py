@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated
 
 import typer
-from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep import settings as configuration
 from lockstep.contracts import CONTRACTS
@@ -15,9 +14,8 @@ from lockstep.definition.registry import chosen
 from lockstep.definition.tables import serving_of
 from lockstep.errors import LockstepError
 from lockstep.ingest.offsets import offsets_of_topics
-from lockstep.reconcile.source_rows import captured_to
+from lockstep.reconcile.source_rows import await_capture
 from lockstep.serving.as_of import Offsets, by_stream, parse_offsets
-from lockstep.serving.read_your_writes import NotReadYet
 from lockstep.serving.read_your_writes import wait as work
 from lockstep.settings import Settings
 
@@ -45,7 +43,7 @@ def wait(
         raise LockstepError("Give --after or --lsn, not both.")
     settings, (one,), began = configuration.load(), chosen(view), time.monotonic()
     if lsn:
-        _await_capture(settings, _number(lsn), timeout)
+        await_capture(settings, _number(lsn), timeout)
     offsets = by_stream(parse_offsets(after), one.streams, serving_of(one)) if after else _ends(settings, one)
     work(settings, one, offsets, max(timeout - (time.monotonic() - began), 0))
     typer.echo(f"{serving_of(one)} has it, after {time.monotonic() - began:.1f} s.")
@@ -55,16 +53,6 @@ def _ends(settings: Settings, view: View) -> Mapping[str, Offsets]:
     topics = {stream: CONTRACTS[stream].topic for stream in view.streams}
     found = offsets_of_topics(settings, [*topics.values()])
     return {stream: {p: last for p, (_, last) in found[topic].partitions.items()} for stream, topic in topics.items()}
-
-
-def _await_capture(settings: Settings, lsn: int, seconds: float) -> None:
-    attempts = Retrying(stop=stop_after_delay(seconds), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
-    try:
-        attempts(lambda: captured_to(settings) >= lsn)
-    except RetryError:
-        raise NotReadYet(
-            f"Debezium has sent what was committed up to LSN {captured_to(settings):,}, and not yet {lsn:,}, after {seconds:g} s."
-        ) from None
 
 
 def _number(lsn: str) -> int:

@@ -52,10 +52,16 @@ def silver_of(contract: "Contract") -> str:
     return tables.current or tables.log
 
 
+def contract_of(table: str) -> "Contract | None":
+    """The contract of the stream that ``layer.name`` is a table of; also of the changes and the history of a captured table."""
+    name = table.partition(".")[2]
+    of_captured = (CONTRACTS.get(name.removesuffix(suffix)) for suffix in ("_changes", "_history"))
+    return CONTRACTS.get(name) or next(filter(None, of_captured), None)
+
+
 def written_under(table: str) -> str:
     """The table whose lease a writer of ``layer.name`` holds: those that one run of refine writes have one together."""
-    layer, _, name = table.partition(".")
-    contract = CONTRACTS.get(name.removesuffix("_changes")) if layer in {"silver", "quarantine"} else None
+    contract = contract_of(table) if table.partition(".")[0] in {"silver", "quarantine"} else None
     return Tables.of(contract).log if contract else table
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
-from lockstep.definition.tables import Tables
+from lockstep.definition.tables import Tables, contract_of, silver_of
 from lockstep.errors import LockstepError
 from lockstep.marts import artefacts
 from lockstep.resources import resource
@@ -90,11 +90,8 @@ def absent(settings: "Settings", manifest: "Manifest") -> list[str]:
 
 def _followed(table: str) -> str:
     """The table whose new rows are new in this one: the changes of a captured table, and its history, follow its current rows."""
-    for contract in CONTRACTS.values():
-        tables = Tables.of(contract)
-        if tables.current and table in (tables.log, tables.history):
-            return tables.current
-    return table
+    contract = contract_of(table) if table.startswith("silver.") else None
+    return silver_of(contract) if contract else table
 
 
 def _table(manifest: "Manifest", source: str) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake
 from lockstep.ledger import history
-from lockstep.quality import outcomes
 from lockstep.quality.suites import gated
 
 if TYPE_CHECKING:
@@ -18,14 +17,14 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
-def versions(settings: "Settings", tables: Iterable[str]) -> dict[str, int]:
+def versions(settings: "Settings", state: "GateState", tables: Iterable[str]) -> dict[str, int]:
     """By table, the version that readers may see. Tables without a suite are left out: of them it is the newest.
 
     An environment has no gates.
     """
     if settings.env:
         return {}
-    state, audited = outcomes.latest(settings), {*tables} & {*gated(settings)}
+    audited = {*tables} & {*gated(settings)}
     return {table: _version(settings, table, state) for table in sorted(audited) if lake.exists(settings, table)}
 
 

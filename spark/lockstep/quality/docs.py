@@ -38,13 +38,6 @@ def add(settings: "Settings", outcomes: "Iterable[Outcome]", run_id: str) -> Non
         log.warning("The data docs were not written: %s. `lockstep quality docs` writes them again.", error)
 
 
-def build(settings: "Settings") -> Path:
-    """Write all pages again: the suites and texts as they are now, with the history that there is. The index page."""
-    for table in gated(settings):
-        _write_table(settings, _history(settings, table))
-    return _write_index(settings)
-
-
 def rebuild(settings: "Settings", found: "Iterable[tuple[Outcome, str]]") -> Path:
     """Write all pages from outcomes, such as those of ``ops.quality``: each with the id of its run. The index page."""
     by_table: dict[str, list[tuple[Outcome, str]]] = {table: [] for table in gated(settings)}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pyarrow as pa
 from psycopg2 import sql
+from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep.errors import LockstepError
 from lockstep.refine.tokens import token
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 # Rows that are fetched, and turned into Arrow, at a time: some megabytes.
 _FETCHED = 50_000
+_WAIT_SECONDS = 0.5
 # How a column is read, by its type in the contract. As STRING, Debezium sends the value as text, and its own words for what no
 # number is. Times beyond those of the calendar are in quarantine.
 _IN_CALENDAR = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999' THEN {0} END"
@@ -39,6 +41,10 @@ ELSE {0}::text END""",
 }
 # Changes have PostgreSQL's transaction ids of 32 bits, and snapshots those of 64.
 XIDS = 2**32
+
+
+class NotCaptured(LockstepError):
+    """The lake does not have all that the source database had committed."""
 
 
 class SourceUnreadable(LockstepError):
@@ -101,6 +107,23 @@ def snapshot(settings: "Settings", contract: "Contract", schema: pa.Schema) -> S
         begins=int(begins) % XIDS,
         running=frozenset(int(xid) % XIDS for xid in running.split(",") if xid),
     )
+
+
+def await_capture(settings: "Settings", lsn: int, seconds: float) -> None:
+    """Wait until Debezium has sent what was committed below an LSN.
+
+    Raises:
+        NotCaptured: it has not after that time. The message says how far it is.
+        SourceUnreadable: the database does not answer, or has no slot of Debezium.
+    """
+    attempts = Retrying(stop=stop_after_delay(seconds), wait=wait_fixed(_WAIT_SECONDS), retry=retry_if_not_result(bool))
+    try:
+        attempts(lambda: captured_to(settings) >= lsn)
+    except RetryError:
+        raise NotCaptured(
+            f"{settings.package}: Debezium has sent what was committed below LSN {captured_to(settings):,}, and not yet up to "
+            f"{lsn:,}, after {seconds:g} s. See `lockstep status` for the service connect."
+        ) from None
 
 
 def captured_to(settings: "Settings") -> int:

@@ -13,9 +13,8 @@ from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay
 from lockstep import lake, ledger
 from lockstep.definition.columns import ddl
 from lockstep.definition.tables import Tables
-from lockstep.errors import LockstepError
 from lockstep.ingest.offsets import topic_offsets
-from lockstep.reconcile.source_rows import XIDS, Snapshot, captured_to, snapshot
+from lockstep.reconcile.source_rows import XIDS, NotCaptured, Snapshot, await_capture, snapshot
 from lockstep.refine.classified import newest
 from lockstep.session import to_dataframe
 
@@ -31,10 +30,6 @@ _CLOCKS = timedelta(minutes=5)
 EXAMPLES = 5
 _WAIT_SECONDS = 2
 _ROUNDS = 2
-
-
-class NotCaptured(LockstepError):
-    """Silver does not have all that the source database had committed."""
 
 
 class Kind(StrEnum):
@@ -105,14 +100,8 @@ def verify(spark: "SparkSession", settings: "Settings", contract: "Contract", se
 
 def _await(settings: "Settings", contract: "Contract", source: Snapshot, seconds: int) -> None:
     """Wait until silver has all changes that the snapshot sees."""
+    await_capture(settings, source.lsn, seconds)
     attempts = Retrying(stop=stop_after_delay(seconds), wait=wait_fixed(_WAIT_SECONDS), retry=retry_if_not_result(bool))
-    try:
-        attempts(lambda: captured_to(settings) >= source.lsn)
-    except RetryError:
-        raise NotCaptured(
-            f"{contract.topic}: Debezium has sent what was committed below LSN {captured_to(settings):,}, and not yet up to "
-            f"{source.lsn:,}, after {seconds} s. See `lockstep status` for the service connect."
-        ) from None
     ends = {p: last for p, (_, last) in topic_offsets(settings, contract.topic).partitions.items()}
     try:
         attempts(lambda: _has(settings, contract, ends))

@@ -14,7 +14,7 @@ from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.columns import FIRST_GENERATION, log_columns
 from lockstep.definition.registry import VIEWS
-from lockstep.definition.tables import Tables, gold_of
+from lockstep.definition.tables import Tables, contract_of, gold_of
 from lockstep.errors import LockstepError
 from lockstep.serving.sql import at_version
 
@@ -106,7 +106,7 @@ def _before_offsets(settings: "Settings", table: str, offsets: Mapping[str, Offs
     layer, _, name = table.partition(".")
     if layer == "gold" and name in VIEWS:
         return _all_of(at_version(lake.catalog_name(settings, table), _version_before(settings, name, offsets)))
-    contract = CONTRACTS.get(name) or CONTRACTS.get(name.removesuffix("_changes"))
+    contract = contract_of(table)
     if contract is None or layer not in _PLACES:
         raise AsOfRefused(f"{table} has no offsets of its own: bronze, silver, quarantine and gold have.")
     (ends,) = by_stream(offsets, [contract.name], table).values()

@@ -63,7 +63,8 @@ def visible(settings: "Settings") -> dict[str, int]:
     replay that is being promoted holds the table.
     """
     held = published(settings)
-    passed = outcomes.latest(settings).held_back | audited.versions(settings, map(gold_of, VIEWS.values()))
+    state = outcomes.latest(settings)
+    passed = state.held_back | audited.versions(settings, state, map(gold_of, VIEWS.values()))
     for table, version in passed.items():
         held[table] = min(held.get(table, version), version)
     return held
@@ -143,11 +144,20 @@ def _existing(settings: "Settings", views: Iterable[View]) -> list[View]:
     return [view for view in views if lake.exists(settings, gold_of(view)) or lake.exists(settings, live_of(view))]
 
 
-def _batch(settings: "Settings", view: View, versions: Mapping[str, int]) -> "tuple[Entry | None, datetime | None]":
-    """The newest entry of gold that readers may see, and the instant (UTC) before which it is final; None: nothing is."""
+def seen(settings: "Settings", view: View, versions: Mapping[str, int]) -> "Entry | None":
+    """The newest entry of gold that readers may see.
+
+    Args:
+        versions: as in :func:`freshness`.
+    """
     version = versions.get(gold_of(view))
     entries = ledger.entries(settings, gold_of(view))
-    entry = next((entry for entry in entries if version is None or entry.version <= version), None)
+    return next((entry for entry in entries if version is None or entry.version <= version), None)
+
+
+def _batch(settings: "Settings", view: View, versions: Mapping[str, int]) -> "tuple[Entry | None, datetime | None]":
+    """The newest entry of gold that readers may see, and the instant (UTC) before which it is final; None: nothing is."""
+    entry = seen(settings, view, versions)
     return entry, None if entry is None or view.upserts else entry.until
 
 

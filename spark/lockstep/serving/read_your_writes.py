@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from lockstep import lake, ledger
+from lockstep import lake
 from lockstep.contracts import CONTRACTS
-from lockstep.definition.tables import gold_of, live_of, serving_of
+from lockstep.definition.tables import live_of, serving_of
 from lockstep.errors import LockstepError
 from lockstep.live.frontier import checkpoint_location, live_positions
-from lockstep.serving.merged import visible
+from lockstep.serving.merged import seen, visible
 
 if TYPE_CHECKING:
     from lockstep.definition import View
@@ -36,9 +36,7 @@ def has_read(settings: "Settings", view: "View") -> dict[str, dict[int, int]]:
         live = live_positions(checkpoint_location(settings, view), view)
         found = {stream: dict(live[CONTRACTS[stream].topic]) for stream in view.streams}
     if view.upserts or not has_live:
-        version = visible(settings).get(gold_of(view))
-        entries = ledger.entries(settings, gold_of(view))
-        entry = next((entry for entry in entries if version is None or entry.version <= version), None)
+        entry = seen(settings, view, visible(settings))
         topics = {CONTRACTS[stream].topic: stream for stream in view.streams}
         for r in entry.ranges if entry else ():
             if r.topic in topics:

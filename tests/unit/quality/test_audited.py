@@ -7,6 +7,7 @@ import pytest
 from tests.support.ops_records import OpsRecords
 from tests.unit.quality.conftest import Commit, ranges
 
+from lockstep.quality import outcomes
 from lockstep.quality.audited import versions
 from lockstep.settings import Settings
 
@@ -28,7 +29,7 @@ def state(ops_records: OpsRecords, position: int | None, success: bool = True) -
 
 
 def shown(settings: Settings) -> int:
-    return versions(settings, [TABLE])[TABLE]
+    return versions(settings, outcomes.latest(settings), [TABLE])[TABLE]
 
 
 def test_before_the_first_gate_readers_see_the_empty_table(
@@ -71,6 +72,7 @@ def test_the_promotion_of_a_replay_was_checked_in_its_shadow_and_is_shown(
 def test_a_table_without_a_suite_or_without_rows_is_shown_as_it_is(
     settings: Settings, written: Commit, ops_records: OpsRecords, tmp_path: Path
 ) -> None:
-    assert versions(settings, ["gold.unknown", "gold.sensor_alerts"]) == {}
-    assert versions(settings.model_copy(update={"project": tmp_path}), [TABLE]) == {}
-    assert versions(settings.model_copy(update={"env": "dev"}), [TABLE]) == {}
+    assert versions(settings, outcomes.latest(settings), ["gold.unknown", "gold.sensor_alerts"]) == {}
+    state = outcomes.latest(settings)
+    assert versions(settings.model_copy(update={"project": tmp_path}), state, [TABLE]) == {}
+    assert versions(settings.model_copy(update={"env": "dev"}), state, [TABLE]) == {}
