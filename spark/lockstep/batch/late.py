@@ -29,7 +29,7 @@ def define(spark: "SparkSession", settings: "Settings", view: "View") -> None:
     columns = {log: {f.name: f.dataType.simpleString() for f in spark.table(log).schema} for log in times}
     union = {name: kind for own in reversed(columns.values()) for name, kind in own.items()}
     branches = (_branch(view, log, time, columns[log], union) for log, time in times.items())
-    lake.create_view(spark, settings, late_of(view), (*union, *LATE), " UNION ALL ".join(branches))
+    lake.create_view(spark, settings, late_of(view), {**union, **LATE}, " UNION ALL ".join(branches))
 
 
 def define_all(spark: "SparkSession", settings: "Settings", views: "Iterable[View]") -> None:

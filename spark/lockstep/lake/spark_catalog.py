@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pyarrow import fs
+from pyspark.errors import AnalysisException
 
 from lockstep import dictionary
 from lockstep.definition.columns import Columns, ddl, widens
@@ -63,19 +64,37 @@ def create(
     )
 
 
-def create_view(spark: "SparkSession", settings: "Settings", name: str, columns: Iterable[str], query: str) -> None:
-    """Create a SQL view, or replace it in one step. Its comments say what the dictionary says.
+def create_view(spark: "SparkSession", settings: "Settings", name: str, columns: Columns, query: str) -> None:
+    """Create a SQL view, or replace it in one step: a reader finds the old one or the new one. It says what the dictionary says.
 
     Args:
         name: ``layer.name``.
         columns: of the query, in its order.
         query: it has the names of the catalog.
     """
-    said = dictionary.texts(name) or Texts()
-    listed = ", ".join(f"{column} {_comment_of(said.columns.get(column, ''))}" for column in columns)
-    comment = _comment_of(said.description)
     view = catalog_name(settings, name)
-    spark.sql(f"CREATE OR REPLACE VIEW {view} ({listed}) {comment} {_FOLLOWS_TYPES} AS {query}")
+    said = dictionary.texts(name) or Texts()
+    text = _with_comments(columns, said, query)
+    try:
+        # CREATE OR REPLACE VIEW removes the view before it makes the new one: in between, readers find none.
+        spark.sql(f"ALTER VIEW {view} AS {text}")
+    except AnalysisException as error:
+        if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
+            raise
+        spark.sql(f"CREATE VIEW {view} {_FOLLOWS_TYPES} AS {text}")
+    spark.sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('comment' = {_quoted(said.description)})")
+
+
+def _with_comments(columns: Columns, said: Texts, query: str) -> str:
+    """The query, whose columns have the texts of the dictionary.
+
+    ``ALTER VIEW`` takes no comments, but a view's columns have those of its query's, and a union those of its first branch. That
+    one has no rows, and the optimizer takes it away.
+    """
+    fields = ", ".join(
+        f"`{column}`: {kind} {_comment_of(said.columns.get(column, ''))}" for column, kind in columns.items()
+    )
+    return f"(SELECT inline(CAST(NULL AS ARRAY<STRUCT<{fields}>>)) LIMIT 0) UNION ALL SELECT * FROM ({query})"  # noqa: S608
 
 
 def _follow(

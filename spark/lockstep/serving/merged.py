@@ -127,7 +127,7 @@ def freshness(settings: "Settings", view: View, versions: Mapping[str, int]) -> 
 
 def _replace(spark: "SparkSession", settings: "Settings", view: View, query: str, versions: Mapping[str, int]) -> None:
     try:
-        lake.create_view(spark, settings, serving_of(view), (*view.output_columns, *columns.MERGED), query)
+        lake.create_view(spark, settings, serving_of(view), {**view.output_columns, **columns.MERGED}, query)
     except AnalysisException as error:
         gold = gold_of(view)
         if versions.get(gold) in (None, lake.newest_version(settings, gold)):

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import pytest
+from tests.support.marts import drop_marts
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS
@@ -74,7 +75,7 @@ def hold(spark: Any, settings: Settings, holding: Callable[..., None]) -> Iterat
     yield lambda *orders: holding(spark, *orders)
     for table in TABLES:
         spark.sql(f"DROP TABLE IF EXISTS {table}")
-    lake.drop(spark, settings, "marts.daily_orders")
+    drop_marts(spark, settings)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from tests.support.marts import drop_marts
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS
@@ -272,11 +273,13 @@ def mart(spark: Any, name: str) -> list[tuple[Any, ...]]:
 
 @pytest.fixture(scope="module")
 def lake_of_a_test(settings: Settings) -> Iterator[None]:
-    yield
     from lockstep.catalog import connect
 
     with connect(settings, "test") as spark:
-        for table in (*COLUMNS, *(f"marts.{name}" for name in ORACLES if name.startswith("daily"))):
+        drop_marts(spark, settings)
+        yield
+        drop_marts(spark, settings)
+        for table in COLUMNS:
             lake.drop(spark, settings, table)
 
 

@@ -1,0 +1,55 @@
+"""SQL views of the lake."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+import pytest
+
+from lockstep import lake
+from lockstep.catalog import connect
+from lockstep.settings import Settings
+
+VIEW = "serving.numbers"
+COLUMNS = {"n": "BIGINT", "text": "STRING"}
+
+
+@pytest.fixture
+def view(spark: Any, settings: Settings) -> Iterator[str]:
+    lake.create_view(spark, settings, VIEW, COLUMNS, "SELECT 0 AS n, 'x' AS text")
+    yield lake.catalog_name(settings, VIEW)
+    lake.drop_view(spark, settings, VIEW)
+
+
+def test_a_view_is_there_at_every_moment_while_it_is_replaced(spark: Any, settings: Settings, view: str) -> None:
+    replaced = threading.Event()
+
+    def read() -> int:
+        """How often it was read."""
+        with connect(settings, "reader") as reader:
+            for times in count(1):
+                assert reader.table(view).columns == [*COLUMNS]
+                if replaced.is_set():
+                    return times
+        raise AssertionError
+
+    with ThreadPoolExecutor() as pool:
+        reading = [pool.submit(read) for _ in range(3)]
+        for n in range(1, 100):
+            lake.create_view(spark, settings, VIEW, COLUMNS, f"SELECT {n} AS n, 'x' AS text")
+        replaced.set()
+        assert sum(each.result() for each in reading) > 50
+    assert spark.table(view).first()["n"] == 99
+
+
+def test_a_replaced_view_has_its_new_columns_and_a_condition_reaches_its_query(
+    spark: Any, settings: Settings, view: str
+) -> None:
+    lake.create_view(
+        spark, settings, VIEW, COLUMNS | {"more": "INT"}, "SELECT id AS n, 'y' AS text, 1 AS more FROM range(9)"
+    )
+    assert spark.table(view).columns == ["n", "text", "more"]
+    plan = spark.sql(f"EXPLAIN SELECT * FROM {view} WHERE n = 3").first()[0]
+    assert "Union" not in plan and "Generate" not in plan, "the branch that has the comments costs a reader nothing"
