@@ -46,15 +46,23 @@ class ViewRefused(LockstepError):
 
 
 class ColumnsRefused(LockstepError):
-    """A table cannot follow the columns that a contract or a view declares now."""
+    """A table cannot follow the columns that a contract or a view declares now.
+
+    Attributes:
+        way: what can be done instead.
+    """
+
+    way = (
+        "Columns can be added, and their types can become wider: a larger integer, DOUBLE for FLOAT, a DECIMAL with more "
+        "digits before the point. All else stays as it is. Declare it as it was, and give what is new a name of its own: "
+        "old rows have null there until a replay computes them again."
+    )
 
     def __init__(self, table: str, problems: Iterable[str]) -> None:
         super().__init__(
             f"{table} cannot have the columns that are declared now, and nothing was written:\n  "
             + "\n  ".join(problems)
-            + "\nColumns can be added, and their types can become wider: a larger integer, DOUBLE for FLOAT, a DECIMAL with more "
-            "digits before the point. All else stays as it is. Declare it as it was, and give what is new a name of its own: "
-            "old rows have null there until a replay computes them again."
+            + f"\n{self.way}"
         )
 
 

@@ -112,7 +112,8 @@ def test_what_is_changed_under_the_running_stack_is_applied_and_nothing_else_sto
     planned = acme.run("lockstep", "plan", code=2)
     assert "~ view tips_per_minute" in planned
     assert "- view returns_numbered" in planned
-    acme.run("lockstep", "apply")
+    assert "~ table silver.tips: gets the column note STRING" in planned
+    assert "table silver.tips: has the columns that are declared" in acme.run("lockstep", "apply")
     tip(acme, "d", note="thanks")
     served(acme, "\nd,thanks", "SELECT user_id, note FROM silver.tips WHERE note IS NOT NULL")
     changed = served(acme, "\n10", "SELECT max(events) FROM serving.tips_per_minute")
@@ -122,6 +123,12 @@ def test_what_is_changed_under_the_running_stack_is_applied_and_nothing_else_sto
     assert started["returns_per_minute"] == before["returns_per_minute"], "its query was not touched"
     assert started["tips_per_minute"] == 2
 
+    declared = contract.read_text()
+    contract.write_text(declared.replace('"note": "STRING"', '"note": "DATE"'))
+    assert "table silver.tips: refused: the column note is of type string, and declared as DATE" in acme.run(
+        "lockstep", "plan", code=1
+    )
+    contract.write_text(declared)
     odd = views / "odd.py"
     odd.write_text(view.read_text().replace("tips_per_minute", "odd").replace('["user_id"]', '["nobody"]'))
     assert "view odd: refused: it does not run" in acme.run("lockstep", "plan", code=1)

@@ -1,6 +1,5 @@
 """Columns are a mapping from name to Spark type. Here are those that the platform adds, and Spark's DDL."""
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -69,11 +68,6 @@ LATE: Columns = {"_late_by": "INTERVAL DAY TO SECOND", "_counted": "BOOLEAN"}
 MERGED: Columns = {"_layer": "STRING", "_final": "BOOLEAN", "_as_of": "TIMESTAMP"}
 # How fresh the layers of each view are: see :class:`lockstep.serving.merged.Freshness`.
 FRESHNESS: Columns = {"view": "STRING", "final_until": "TIMESTAMP", "batch_at": "TIMESTAMP", "live_at": "TIMESTAMP"}
-# Each type of a group holds every value of those before it.
-_WIDER = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
-# Other names of these types: in DDL, and in the logs of Delta tables.
-_ALIASES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float"}
-_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\((\d+),(\d+)\)")
 # How Spark writes a timestamp into JSON without losing its microseconds.
 TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
 
@@ -86,31 +80,6 @@ def log_columns(contract: "Contract") -> Columns:
 def history_columns(contract: "Contract") -> Columns:
     """The columns of the history of a captured table."""
     return {**contract.columns, **HISTORY, **VERSION, **PROVENANCE}
-
-
-def widens(old: str, new: str) -> bool:
-    """Whether a type can replace another in a table, because it holds the very same values, and more.
-
-    That is so for a larger integer type, for DOUBLE instead of FLOAT, and for a DECIMAL with more digits before the point. With
-    more digits behind it, ``1.25`` would become ``1.2500`` in keys and in the states of machines.
-
-    Args:
-        old, new: as Spark or Delta name them, such as ``INT``, ``integer`` or ``decimal(10,2)``.
-    """
-    before, after = _plain(old), _plain(new)
-    for kinds in _WIDER:
-        if before in kinds and after in kinds:
-            return kinds.index(before) < kinds.index(after)
-    digits = _DECIMAL.fullmatch(before), _DECIMAL.fullmatch(after)
-    if not digits[0] or not digits[1]:
-        return False
-    (precision, scale), (new_precision, new_scale) = (map(int, found.groups()) for found in digits if found)
-    return scale == new_scale and precision < new_precision
-
-
-def _plain(kind: str) -> str:
-    plain = kind.lower().replace(" ", "")
-    return _ALIASES.get(plain, plain)
 
 
 def generation() -> "Column":

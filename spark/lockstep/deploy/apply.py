@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from lockstep.deploy import columns
 from lockstep.deploy.observe import observe
 from lockstep.deploy.plan import Observed
 from lockstep.errors import LockstepError
@@ -24,9 +25,9 @@ class ApplyIncomplete(LockstepError):
 
 
 def apply(stack: "Stack", observed: Observed, say: Callable[[str], None]) -> None:
-    """Make the changes: topics, settings, services, and the live queries of the views that differ.
+    """Make the changes: topics, settings, services, columns, and the live queries of the views that differ.
 
-    Batch needs nothing: each task reads the project's files when it begins.
+    Batch needs nothing else: each task reads the project's files when it begins.
 
     Raises:
         ApplyIncomplete: a view does not run after three minutes; the message says why.
@@ -38,6 +39,10 @@ def apply(stack: "Stack", observed: Observed, say: Callable[[str], None]) -> Non
         stack.restart({name for setting in observed.settings for name in setting.services}, say)
     if observed.new_services:
         stack.up([*observed.new_services], say)
+    if observed.tables:
+        columns.follow(stack.settings, observed.tables)
+        for name in observed.tables:
+            say(f"table {name}: has the columns that are declared")
     if observed.not_live:
         stack.supervisor.signal(LIVE, "HUP")
         say("live: loads the project's files again")

@@ -12,10 +12,10 @@ from lockstep.definition.registry import VIEWS, broken, chosen
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.trial import ensure
 from lockstep.definition.version import definition_version
-from lockstep.deploy import changed_settings
+from lockstep.deploy import changed_settings, columns
 from lockstep.deploy.plan import Observed, ViewState
 from lockstep.deploy.topics import differences
-from lockstep.errors import ViewRefused
+from lockstep.errors import ColumnsRefused, ViewRefused
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, progress, query
 from lockstep.quality import suites
@@ -55,6 +55,20 @@ def observe(stack: "Stack") -> Observed:
         ),
         settings=tuple(changed),
         restarted=tuple(stack.with_users(name for setting in changed for name in setting.services)),
+    )
+
+
+def compare_tables(settings: "Settings", observed: Observed) -> Observed:
+    """Compare the tables of silver and gold with the columns that are declared. A table that cannot follow them is broken."""
+    found = columns.look(settings)
+    refused = {name: change.columns.refused for name, change in found.items() if change.columns.refused}
+    return replace(
+        observed,
+        broken={
+            **observed.broken,
+            **{f"table {name}": f"{'; '.join(why)}. {ColumnsRefused.way}" for name, why in refused.items()},
+        },
+        tables={name: change for name, change in found.items() if name not in refused},
     )
 
 

@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from lockstep.deploy.sizes import readable
+
 if TYPE_CHECKING:
+    from lockstep.definition.column_changes import ColumnChanges
     from lockstep.deploy.changed_settings import ChangedSetting
     from lockstep.deploy.remains import Remains
 
@@ -84,6 +87,26 @@ class ViewState:
 
 
 @dataclass(frozen=True)
+class TableChange:
+    """How a table follows the columns that are declared now.
+
+    Args:
+        size: the bytes of its files, if it is rewritten.
+    """
+
+    columns: "ColumnChanges"
+    size: int = 0
+
+    def __str__(self) -> str:
+        new = [
+            f"gets the column {name} {kind}, null in the rows that are there" for name, kind in self.columns.new.items()
+        ]
+        wider = [f"{name} becomes {kind}" for name, kind in self.columns.wider.items()]
+        rewritten = [f"its files ({readable(self.size)}) are written anew"] if wider else []
+        return "; ".join([*new, *wider, *rewritten])
+
+
+@dataclass(frozen=True)
 class Observed:
     """The project's files, and what runs.
 
@@ -91,6 +114,7 @@ class Observed:
         broken: the contracts and views that cannot run, and why.
         missing_topics: by stream, its topic that does not exist, with its number of partitions.
         topic_differences: by topic, how it differs from its contract.
+        tables: the tables of silver and gold that must follow their columns, by name.
         views: the views of the project that run, by name.
         running: the views that the live service runs.
         without_contract: the streams whose tables are in the lake, and whose contract is gone.
@@ -102,6 +126,7 @@ class Observed:
     broken: Mapping[str, str] = field(default_factory=dict)
     missing_topics: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     topic_differences: Mapping[str, list[str]] = field(default_factory=dict)
+    tables: Mapping[str, TableChange] = field(default_factory=dict)
     views: Mapping[str, ViewState] = field(default_factory=dict)
     running: frozenset[str] = frozenset()
     without_contract: tuple[str, ...] = ()
@@ -123,6 +148,7 @@ def plan(observed: Observed) -> list[Change]:
         *_topics(observed),
         *_settings(observed),
         *(Change(Action.CREATE, f"service {name}", "is started") for name in observed.new_services),
+        *(Change(Action.CHANGE, f"table {name}", str(change)) for name, change in observed.tables.items()),
         *_views(observed),
         *_removed(observed),
     ]

@@ -13,6 +13,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.control import traces
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, live_of
+from lockstep.deploy.sizes import readable
 from lockstep.errors import LedgerBroken
 from lockstep.ledger import archive
 from lockstep.live import generations
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 # The layers of streams, in the order in which their tables are removed: bronze, from which all others came, is the last.
 _LAYERS = ("quarantine", "silver", "bronze")
 _CHANGES = "_changes"
-_MEGABYTE = 1e6
 
 
 class Kind(StrEnum):
@@ -64,10 +64,10 @@ class Remains:
 
     def describe(self) -> str:
         """All of it in one line, with sizes."""
-        parts = [f"{table} ({_size(size)})" for table, size in self.tables.items()]
-        parts += [f"checkpoint {job} ({_size(size)})" for job, size in self.checkpoints.items()]
-        parts += [f"savepoint {name} ({_size(size)})" for name, size in self.savepoints.items()]
-        parts += [f"saved machines ({_size(self.machines)})"] if self.machines else []
+        parts = [f"{table} ({readable(size)})" for table, size in self.tables.items()]
+        parts += [f"checkpoint {job} ({readable(size)})" for job, size in self.checkpoints.items()]
+        parts += [f"savepoint {name} ({readable(size)})" for name, size in self.savepoints.items()]
+        parts += [f"saved machines ({readable(self.machines)})"] if self.machines else []
         parts += [f"{self.archived:,} rows of {archive.TABLE.name}"] if self.archived else []
         parts += [f"{self.records:,} rows of the control database"] if self.records else []
         return ", ".join(parts) or "empty directories"
@@ -160,7 +160,3 @@ def _topic(settings: "Settings", bronze: str) -> str | None:
 
 def _tables(tables: Tables) -> Iterator[str]:
     yield from filter(None, (tables.quarantine, tables.current, tables.log, tables.bronze))
-
-
-def _size(size: int) -> str:
-    return f"{size / _MEGABYTE:,.1f} MB" if size >= _MEGABYTE / 10 else f"{size / 1e3:,.0f} kB"

@@ -31,6 +31,7 @@ from lockstep.lake.writes import (
     read_as_now,
     replace,
     schema,
+    types,
 )
 
 __all__ = [
@@ -71,4 +72,5 @@ __all__ = [
     "size",
     "tables",
     "trim",
+    "types",
 ]

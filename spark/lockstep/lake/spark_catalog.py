@@ -8,7 +8,8 @@ from pyarrow import fs
 from pyspark.errors import AnalysisException
 
 from lockstep import dictionary
-from lockstep.definition.columns import Columns, ddl, widens
+from lockstep.definition.column_changes import column_changes
+from lockstep.definition.columns import Columns, ddl
 from lockstep.dictionary import Texts
 from lockstep.errors import ColumnsRefused
 from lockstep.lake.log import exists
@@ -105,15 +106,16 @@ def _follow(
     spark.sql(f"CREATE TABLE IF NOT EXISTS {known} USING delta LOCATION '{path(settings, table)}'")
     if properties:
         _opened(settings, table).set_properties(properties)
-    there, wanted = _types(read(spark, settings, table)), _types(spark.createDataFrame([], ddl(columns)))
-    if problems := _differences(there, wanted):
-        raise ColumnsRefused(table, problems)
-    if new := {name: kind for name, kind in columns.items() if name not in there}:
-        spark.sql(f"ALTER TABLE {known} ADD COLUMNS ({ddl(new)})")
-        log.info("%s has new columns: %s", table, ddl(new))
-    if wider := {name: kind for name, kind in wanted.items() if there.get(name, kind) != kind}:
-        log.info("%s is rewritten, because types are wider now: %s", table, ddl(wider))
-        widen(spark, settings, table, wider)
+    changes = column_changes(_types(read(spark, settings, table)), _types(spark.createDataFrame([], ddl(columns))))
+    if changes.refused:
+        raise ColumnsRefused(table, changes.refused)
+    if changes.new:
+        new = ddl({name: columns[name] for name in changes.new})
+        spark.sql(f"ALTER TABLE {known} ADD COLUMNS ({new})")
+        log.info("%s has new columns: %s", table, new)
+    if changes.wider:
+        log.info("%s is rewritten, because types are wider now: %s", table, ddl(changes.wider))
+        widen(spark, settings, table, changes.wider)
 
 
 def _comment(spark: "SparkSession", settings: "Settings", table: str, said: Texts) -> None:
@@ -151,20 +153,12 @@ def differences(spark: "SparkSession", settings: "Settings", table: str, columns
 
     A column that it lacks can be added, and one of a narrower type can be widened.
     """
-    return _differences(_types(read(spark, settings, table)), _types(spark.createDataFrame([], ddl(columns))))
+    wanted = _types(spark.createDataFrame([], ddl(columns)))
+    return [*column_changes(_types(read(spark, settings, table)), wanted).refused]
 
 
 def _types(rows: "DataFrame") -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in rows.schema}
-
-
-def _differences(there: Columns, wanted: Columns) -> list[str]:
-    gone = [f"the column {name} is not declared any more" for name in there if name not in wanted]
-    return gone + [
-        f"the column {name} is of type {there[name]}, and declared as {kind}"
-        for name, kind in wanted.items()
-        if name in there and there[name] != kind and not widens(there[name], kind)
-    ]
 
 
 def tables(settings: "Settings", layers: Iterable[str] = LAYERS) -> list[str]:

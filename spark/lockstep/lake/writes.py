@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockstep import dictionary
-from lockstep.definition.columns import Columns, widens
+from lockstep.definition.column_changes import column_changes
+from lockstep.definition.columns import Columns
 from lockstep.lake.paths import path
 
 if TYPE_CHECKING:
@@ -70,12 +71,17 @@ def schema(settings: "Settings", table: str) -> pa.Schema:
     return SmallCommits(settings, table).schema
 
 
-def has_columns(settings: "Settings", table: str, columns: Columns) -> bool:
-    """Whether the table has all of these columns, and none with a narrower type. Needs no Spark."""
+def types(settings: "Settings", table: str) -> dict[str, str]:
+    """The types of the table's columns, as Delta names them; of a nested one, the name of its kind. Needs no Spark."""
     from lockstep.lake.small_commits import SmallCommits
 
-    there = SmallCommits(settings, table).types
-    return all(name in there and not widens(there[name], kind) for name, kind in columns.items())
+    return SmallCommits(settings, table).types
+
+
+def has_columns(settings: "Settings", table: str, columns: Columns) -> bool:
+    """Whether the table has all of these columns, and none with a narrower type. Needs no Spark."""
+    changes = column_changes(types(settings, table), columns)
+    return not changes.new and not changes.wider
 
 
 def has_texts(settings: "Settings", table: str) -> bool:

@@ -15,6 +15,7 @@ from lockstep.batch import late, rollup
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.version import definition_version
+from lockstep.deploy import columns
 from lockstep.errors import ColumnsRefused
 from lockstep.ingest import bronze
 from lockstep.lake import writes
@@ -206,6 +207,31 @@ def test_a_view_with_a_wider_type_is_served_with_it(spark, settings, stream, vie
     assert sizes(rows, "serving", view) == [1]
     rollup.rebuild(spark, settings, wide, START, START.replace(minute=1), "again")
     assert sizes(rows, "serving", view) == [2**40], "its view in SQL was created with the narrow type"
+
+
+def test_the_plan_names_the_columns_that_tables_lack_and_apply_adds_them(spark, settings, stream, view, shop, deploy):
+    shop.view("old", 0)
+    shop.heartbeat(120)
+    shop.flush()
+    refine(spark, settings, stream)
+    before = rollup.roll_up(spark, settings, view, "run")
+    silver_table, gold_table = f"silver.{stream.name}", f"gold.{view.name}"
+    assert not {silver_table, gold_table} & columns.look(settings).keys()
+
+    deploy("2", with_column(stream, "campaign", "STRING"), replace(view, columns={**view.columns, "more": "INT"}))
+    found = columns.look(settings)
+    assert str(found[silver_table]) == "gets the column campaign STRING, null in the rows that are there"
+    assert found[gold_table].columns.new == {"more": "INT"}
+    columns.follow(settings, [silver_table, gold_table])
+    assert not {silver_table, gold_table} & columns.look(settings).keys()
+    assert ledger.untouched(settings, before), "no row is another"
+
+    deploy("3", replace(stream, columns={**stream.columns, "campaign": "DATE"}))
+    assert columns.look(settings)[silver_table].columns.refused == (
+        "the column campaign is of type string, and declared as DATE",
+    )
+    with pytest.raises(ColumnsRefused, match="give what is new a name of its own"):
+        columns.follow(settings, [silver_table])
 
 
 def test_new_texts_reach_all_tables_and_write_no_row(spark, settings, stream, view, shop, deploy):

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.deploy.plan import Action, Observed, ViewState, plan
+from lockstep.definition.column_changes import ColumnChanges
+from lockstep.deploy.plan import Action, Observed, TableChange, ViewState, plan
 
 SAME = ViewState(started="f1", current="f1", gold="v1", version="v1")
 NEW = ViewState(started=None, current=None, gold=None, version="v1")
@@ -65,3 +66,12 @@ def test_a_view_that_does_not_run_is_started_where_the_service_has_said_what_run
 )
 def test_what_a_person_must_decide_is_named_and_not_made(observed: Observed) -> None:
     assert [change.is_made for change in plan(observed)] == [False]
+
+
+def test_a_table_that_gets_columns_or_wider_types_says_what_it_costs() -> None:
+    changes = ColumnChanges(new={"note": "STRING"}, wider={"n": "BIGINT"}, refused=())
+    observed = replace(RUNS, tables={"silver.tips": TableChange(changes, 12_300_000)})
+    assert lines(observed) == [
+        "~ table silver.tips: gets the column note STRING, null in the rows that are there; n becomes BIGINT; "
+        "its files (12.3 MB) are written anew"
+    ]
