@@ -34,6 +34,7 @@ class Played:
 
     Args:
         web: the webhook that gets the notices of problems.
+        lineage: the receiver of OpenLineage's events.
         killed: the processes that were killed on the way, by service.
     """
 
@@ -41,6 +42,7 @@ class Played:
     status: Status
     today: datetime
     web: Web
+    lineage: Web
     killed: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -58,7 +60,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     """Run the demo to its end, while somebody kills three of its processes."""
-    with pytest.MonkeyPatch.context() as patch, served(Web()) as web:
+    with pytest.MonkeyPatch.context() as patch, served(Web()) as web, served(Web()) as lineage:
+        patch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{lineage.server_address[1]}")
         patch.setenv("AIRFLOW_CONN_OPS", f"http://127.0.0.1:{web.server_address[1]}")
         patch.setenv("LOCKSTEP_NOTIFIERS", json.dumps([{"class": HTTP, "http_conn_id": "ops"}]))
         own_ports(patch, tmp_path_factory.mktemp("demo"), java=SHORT_LIVED)
@@ -70,7 +73,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
             today = datetime.now(UTC)
             status = running.run()
             killer.join(timeout=1)
-            yield Played(running.stack, status, today, web, killed)
+            yield Played(running.stack, status, today, web, lineage, killed)
         finally:
             reset(running.stack)
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import UTC
 from urllib.parse import quote
 
@@ -132,6 +132,27 @@ def test_every_bronze_table_is_an_asset_of_airflow_whose_events_have_its_rows(de
         assert 0 < told[f"bronze.{contract.name}"] <= len(table(demo, f"bronze.{contract.name}")), contract.name
     assert {"silver.orders", "quarantine.clicks", "marts.daily_orders", "ops.quality"} <= told.keys()
     assert {f"gold.{name}" for name in VIEWS} <= told.keys()
+
+
+def test_a_receiver_of_openlineage_can_draw_the_way_from_a_topic_to_a_mart(demo):
+    events = [json.loads(body) for _, body in demo.lineage.taken]
+    completed = [event for event in events if event["eventType"] == "COMPLETE"]
+    per_stream = {f"{step}.{stream}" for step in ("ingest", "refine") for stream in CONTRACTS}
+    assert {event["job"]["name"] for event in completed} >= {
+        *per_stream,
+        *(f"roll_up.{view}" for view in VIEWS),
+        "marts",
+    }
+    after = defaultdict(set)
+    for event in completed:
+        written = {of["name"].removeprefix(f"{demo.settings.lake}/") for of in event["outputs"]}
+        for source in event["inputs"]:
+            after[source["name"].removeprefix(f"{demo.settings.lake}/")] |= written
+    reached, new = set(), {CONTRACTS["orders"].topic}
+    while new:
+        reached |= new
+        new = {name for source in new for name in after[source]} - reached
+    assert reached >= {"bronze/orders", "silver/orders_changes", "gold/orders_with_customer", "marts/daily_orders"}
 
 
 def test_the_page_of_a_run_has_a_line_for_each_view(demo):
