@@ -6,6 +6,7 @@ The import of Airflow's client takes more than a second, so functions import it 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import httpx
@@ -41,11 +42,15 @@ class Dag:
     Args:
         paused: it does not run, not even when somebody asks for a run.
         schedule: when it runs by itself, in Airflow's words; None: only when somebody asks.
+        file: its path.
+        read_at: when Airflow read the file last (UTC).
     """
 
     name: str
     paused: bool
     schedule: str | None = None
+    file: str = ""
+    read_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,10 @@ class Airflow:
     def dags(self) -> dict[str, Dag]:
         """The DAGs that Airflow has parsed, by name."""
         answer = _call("list the DAGs", self._dags.get_dags, limit=_PAGE)
-        return {dag.dag_id: Dag(dag.dag_id, dag.is_paused, dag.timetable_summary) for dag in answer.dags}
+        return {
+            dag.dag_id: Dag(dag.dag_id, dag.is_paused, dag.timetable_summary, dag.fileloc, dag.last_parsed_time)
+            for dag in answer.dags
+        }
 
     def import_errors(self) -> dict[str, str]:
         """The DAG files that cannot be imported, each with its traceback."""

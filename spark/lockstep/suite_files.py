@@ -1,5 +1,6 @@
 """The files of the suites: one JSON file of Great Expectations for each table, and what each expectation does when it fails."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -97,6 +98,12 @@ def read(settings: "Settings", table: str) -> dict[str, Any]:
             text = text_of(expectation.get("type", "?"), expectation.get("kwargs", {}))
             raise SuiteMissing(f"{shown}: {text}: {error}") from None
     return dict(suite)
+
+
+def digest(settings: "Settings", table: str) -> str | None:
+    """What the file of the table's suite is known by; another file has another. None: the table has no suite."""
+    file = suite_file(settings, table)
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:16] if file.exists() else None
 
 
 def quarantining(settings: "Settings", table: str) -> list[dict[str, Any]]:

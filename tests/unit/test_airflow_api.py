@@ -100,8 +100,8 @@ def test_every_request_carries_the_token_of_the_login(server: Server, tmp_path: 
     )
     with connected(server.settings(tmp_path)) as airflow:
         assert airflow.dags() == {
-            "ingest": Dag("ingest", paused=False, schedule="* * * * *"),
-            "replay": Dag("replay", paused=True),
+            "ingest": Dag("ingest", paused=False, schedule="* * * * *", file="x"),
+            "replay": Dag("replay", paused=True, file="x"),
         }
     assert server.tokens == {"Bearer a token"}
     assert server.asked == [("GET /api/v2/dags", {"limit": ["100"]}, None)]

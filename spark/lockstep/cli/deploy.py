@@ -11,7 +11,7 @@ from lockstep.catalog import connect
 from lockstep.cli import environments
 from lockstep.deploy import apply as making
 from lockstep.deploy import remains as removed
-from lockstep.deploy.observe import compare_tables, observe, try_views
+from lockstep.deploy.observe import compare_files, observe, try_views
 from lockstep.deploy.plan import Action, Change, Observed, plan, purged
 from lockstep.deploy.purge import PURGE, purge
 from lockstep.deploy.remains import Remains
@@ -20,7 +20,13 @@ from lockstep.errors import LockstepError
 from lockstep.stack.stack import Stack
 
 console = Console(highlight=False, soft_wrap=True)
-_STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.REMOVE: "red", Action.NAME: "bold red"}
+_STYLES = {
+    Action.CREATE: "green",
+    Action.CHANGE: "yellow",
+    Action.REMOVE: "red",
+    Action.NAME: "bold red",
+    Action.FOLLOW: "dim",
+}
 Purge = Annotated[
     bool, typer.Option("--purge", help="Also what removed views and streams have left, which is then removed for ever.")
 ]
@@ -94,7 +100,7 @@ def _remains(stack: Stack, observed: Observed, with_purge: bool) -> list[Remains
 
 def _observed(stack: Stack) -> Observed:
     try:
-        return try_views(stack.settings, compare_tables(stack.settings, observe(stack)))
+        return try_views(stack.settings, compare_files(stack.settings, observe(stack)))
     except psycopg2.OperationalError as error:
         raise LockstepError(
             f"The control database does not answer ({error}): start the stack with `lockstep up`."

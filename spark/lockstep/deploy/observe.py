@@ -12,7 +12,7 @@ from lockstep.definition.registry import VIEWS, broken, chosen
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.trial import ensure
 from lockstep.definition.version import definition_version
-from lockstep.deploy import changed_settings, columns
+from lockstep.deploy import changed_settings, columns, followed
 from lockstep.deploy.plan import Observed, ViewState
 from lockstep.deploy.topics import differences
 from lockstep.errors import ColumnsRefused, ViewRefused
@@ -58,8 +58,11 @@ def observe(stack: "Stack") -> Observed:
     )
 
 
-def compare_tables(settings: "Settings", observed: Observed) -> Observed:
-    """Compare the tables of silver and gold with the columns that are declared. A table that cannot follow them is broken."""
+def compare_files(settings: "Settings", observed: Observed) -> Observed:
+    """Compare tables with the columns that are declared, and suites and DAGs with those that were read last.
+
+    A table that cannot follow its columns is broken.
+    """
     found = columns.look(settings)
     refused = {name: change.columns.refused for name, change in found.items() if change.columns.refused}
     return replace(
@@ -69,6 +72,7 @@ def compare_tables(settings: "Settings", observed: Observed) -> Observed:
             **{f"table {name}": f"{'; '.join(why)}. {ColumnsRefused.way}" for name, why in refused.items()},
         },
         tables={name: change for name, change in found.items() if name not in refused},
+        followed=followed.look(settings),
     )
 
 

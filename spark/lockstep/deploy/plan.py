@@ -30,6 +30,7 @@ class Action(StrEnum):
     CHANGE = "~"
     REMOVE = "-"
     NAME = "!"  # only named: somebody must decide
+    FOLLOW = "="  # happens by itself
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Change:
     @property
     def is_made(self) -> bool:
         """Whether ``apply`` makes it."""
-        return self.action is not Action.NAME
+        return self.action not in (Action.NAME, Action.FOLLOW)
 
     def __str__(self) -> str:
         return f"{self.action} {self.what}: {self.detail}"
@@ -121,6 +122,7 @@ class Observed:
         new_services: the services that the supervisor does not know yet.
         settings: those with other values than the services were started with.
         restarted: the services that are started again for them, in the order of their start.
+        followed: the files that are read by themselves, and what happens with them.
     """
 
     broken: Mapping[str, str] = field(default_factory=dict)
@@ -133,6 +135,7 @@ class Observed:
     new_services: tuple[str, ...] = ()
     settings: "tuple[ChangedSetting, ...]" = ()
     restarted: tuple[str, ...] = ()
+    followed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def not_live(self) -> list[str]:
@@ -151,6 +154,7 @@ def plan(observed: Observed) -> list[Change]:
         *(Change(Action.CHANGE, f"table {name}", str(change)) for name, change in observed.tables.items()),
         *_views(observed),
         *_removed(observed),
+        *(Change(Action.FOLLOW, what, detail) for what, detail in observed.followed.items()),
     ]
 
 

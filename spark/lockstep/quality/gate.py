@@ -20,6 +20,7 @@ from lockstep.quality.checks import Check, check
 from lockstep.quality.outcomes import GateState, Outcome
 from lockstep.quality.slices import Slice, pending
 from lockstep.quality.suites import gated, load, pii_columns
+from lockstep.suite_files import digest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,7 +82,7 @@ def validate(spark: "SparkSession", settings: "Settings", new: Slice) -> Outcome
 
     A small slice that passes is checked without Spark. What shuts the gate there is checked by Spark, whose word counts.
     """
-    suite = load(settings, new.table)
+    suite_digest, suite = digest(settings, new.table), load(settings, new.table)
     checks = _without_spark(settings, new, suite)
     if checks is None or any(check.shuts for check in checks):
         checks = _in_spark(suite, lake.read(spark, settings, new.table).where(new.where), new.rows)
@@ -93,6 +94,7 @@ def validate(spark: "SparkSession", settings: "Settings", new: Slice) -> Outcome
         slice=new.where,
         version=new.version,
         checked_at=datetime.now(UTC),
+        suite_digest=suite_digest,
     )
 
 

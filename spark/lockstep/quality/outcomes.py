@@ -66,6 +66,7 @@ class Outcome:
         results: the check of each expectation, in the order of the suite.
         slice: the SQL predicate that selects the checked rows.
         version: the version of the table's ledger up to which rows were checked.
+        suite_digest: what the suite's file is known by; None: it is not known any more.
     """
 
     table: str
@@ -75,6 +76,7 @@ class Outcome:
     slice: str
     version: int
     checked_at: datetime
+    suite_digest: str | None = None
 
     @property
     def success(self) -> bool:
@@ -104,16 +106,18 @@ class GateState:
     Args:
         positions: per table, the version of its ledger up to which all rows have passed. A table that never passed is missing.
         verdicts: per table, its newest verdict.
+        suites: per table, the digest of the suite by which it was checked last.
     """
 
     positions: Mapping[str, int] = field(default_factory=dict)
     verdicts: Mapping[str, GateVerdict] = field(default_factory=dict)
+    suites: Mapping[str, str | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
         """The state that a record has; without one, no gate has passed anything."""
         verdicts = {table: GateVerdict(**fields) for table, fields in record.get("verdicts", {}).items()}
-        return cls(record.get("positions", {}), verdicts)
+        return cls(record.get("positions", {}), verdicts, record.get("suites", {}))
 
     @property
     def held_back(self) -> dict[str, int]:
@@ -135,7 +139,7 @@ def forget(spark: "SparkSession", settings: "Settings", tables: Collection[str])
         before = commit.newest()
         kept = {
             field: {table: value for table, value in before.get(field, {}).items() if table not in tables}
-            for field in ("verdicts", "positions")
+            for field in ("verdicts", "positions", "suites")
         }
         commit.append([], {**before, **kept})
 
@@ -151,6 +155,7 @@ def write(commit: NextCommit, outcomes: Iterable[Outcome], before: GateState, ru
             "code_version": code_version(),
             "verdicts": {table: asdict(verdict) for table, verdict in verdicts.items()},
             "positions": {**before.positions, **{o.table: o.version for o in outcomes if o.success}},
+            "suites": {**before.suites, **{o.table: o.suite_digest for o in outcomes}},
         },
     )
 

@@ -11,6 +11,7 @@ from lockstep.batch.rollup import roll_up
 from lockstep.contracts import Contract
 from lockstep.definition import View
 from lockstep.definition.tables import gold_of
+from lockstep.deploy.followed import changed_suites
 from lockstep.ingest.bronze import ingest
 from lockstep.quality import suites
 from lockstep.quality.gate import GateFailed, run_gates
@@ -55,6 +56,18 @@ def arrive(spark: Any, settings: Settings, stream: Contract, shop: Any) -> Calla
         return f"silver.{stream.name}"
 
     return bring
+
+
+def test_the_plan_has_a_changed_suite_until_its_table_was_checked_by_it(spark, settings, arrive, expect) -> None:
+    table = arrive(("e1", 0, "/"))
+    expect(table, PAGES)
+    run_gates(spark, settings, [table], "run")
+    assert [*changed_suites(settings)] == []
+    expect(table, PAGES, UNIQUE)
+    assert [*changed_suites(settings)] == [f"suite {table}"]
+    arrive(("e2", 1, "/"))
+    run_gates(spark, settings, [table], "run")
+    assert [*changed_suites(settings)] == []
 
 
 def test_rows_that_pass_are_not_checked_again(

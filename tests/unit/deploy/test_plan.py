@@ -56,6 +56,11 @@ def test_a_view_that_does_not_run_is_started_where_the_service_has_said_what_run
     assert lines(replace(RUNS, running=frozenset())) == [], "before its first report, nobody knows"
 
 
+def test_what_is_read_by_itself_is_named_last_and_not_made() -> None:
+    (change,) = plan(replace(RUNS, followed={"suite silver.tips": "the next gate of the table checks by it"}))
+    assert (str(change), change.is_made) == ("= suite silver.tips: the next gate of the table checks by it", False)
+
+
 @pytest.mark.parametrize(
     "observed",
     [
