@@ -1,5 +1,5 @@
 """**Silver and gold.** When bronze has new rows, and every five minutes: parse, deduplicate and quarantine them, check silver
-against its suites, roll up the views, and check gold against its suites.
+against its suites, publish the changelog topics of captured tables, roll up the views, and check gold against its suites.
 
 When a check fails, the task of its gate fails, and the views that read this table wait. The other views go on. The tab *Tables*
 of a run has a line for each stream and view: what failed or waits is at the top, with the reason.
@@ -40,7 +40,11 @@ def refine():
         from lockstep import tasks
 
         with reported() as results:
-            return tasks.gate("silver", run_id, results)
+            try:
+                return tasks.gate("silver", run_id, results)
+            finally:
+                # Also when a gate is shut: of its table, readers keep what has passed.
+                tasks.publish_changelogs()
 
     @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.of(tables.logs()), outlets=assets.of(tables.views("gold")))
     def gold(run_id: str) -> dict[str, int]:

@@ -21,6 +21,7 @@ from lockstep.definition.registry import VIEWS
 from lockstep.lineage import tables
 from lockstep.maintain import airflow_database
 from lockstep.results import KEY
+from lockstep.serving import changelog
 from lockstep.stack.postgres import connected as connected_to
 from lockstep.stack.services import environment
 
@@ -101,6 +102,13 @@ def test_personal_columns_are_tokens_from_silver_on(demo):
     users = table(demo, "silver.users")
     assert users["email"].str.fullmatch("[0-9a-f]{32}").all()
     assert not users["email"].str.contains("@").any()
+
+
+def test_each_captured_table_can_be_rebuilt_from_its_changelog_topic_alone(demo):
+    for contract in CONTRACTS.values():
+        if contract.kind == "changes":
+            rebuilt = changelog.verify(demo.settings, contract)
+            assert (rebuilt.rows > 0, rebuilt.differing) == (True, ()), contract.name
 
 
 def test_airflow_has_no_import_errors_and_no_failed_run(demo):

@@ -33,7 +33,7 @@ def verify(
     """
     settings = configuration.load()
     with connect(settings, "cdc") as spark:
-        found = [work(spark, settings, contract, timeout) for contract in _chosen(streams)]
+        found = [work(spark, settings, contract, timeout) for contract in chosen(streams)]
     console = Console(highlight=False, soft_wrap=True)
     for verified in found:
         console.print(sentence(verified), markup=False)
@@ -54,7 +54,12 @@ def sentence(verified: Verified) -> str:
     return "\n".join(lines)
 
 
-def _chosen(streams: list[str] | None) -> list[Contract]:
+def chosen(streams: list[str] | None) -> list[Contract]:
+    """The contracts of these captured tables; of all when none is named.
+
+    Raises:
+        LockstepError: a name is that of no captured table.
+    """
     captured = {name: contract for name, contract in CONTRACTS.items() if contract.kind == "changes"}
     if unknown := sorted({*(streams or ())} - captured.keys()):
         raise LockstepError(f"{unknown[0]} is no captured table: name one of {', '.join(captured)}.")

@@ -28,6 +28,7 @@ _COMMANDS = {
     "jars": "lockstep.cli.stack:fetch_jars",
     "snapshot": "lockstep.cli.snapshot:snapshot",
     "cdc": "lockstep.cli.cdc:app",
+    "changelog": "lockstep.cli.changelog:app",
     "init": "lockstep.cli.init:init",
     "new": "lockstep.cli.new:app",
     "check": "lockstep.cli.check:check",

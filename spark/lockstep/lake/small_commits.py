@@ -8,7 +8,7 @@ live query's checkpoint.
 import json
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,7 @@ class SmallCommits:
     @property
     def types(self) -> dict[str, str]:
         """The types of the columns, as Delta names them; that of a nested column is its class."""
-        return {field.name: getattr(field.type, "type", "") for field in self._table.schema().fields}
+        return _types(self._table)
 
     @property
     def texts(self) -> Texts:
@@ -163,23 +163,51 @@ class SmallCommits:
         return newest is not None and newest >= txn.version
 
 
+def types(settings: "Settings", table: str, version: int | None = None) -> dict[str, str]:
+    """The types of the table's columns, as Delta names them; of a nested one, the name of its kind.
+
+    Args:
+        version: of the table; None: the newest.
+    """
+    return _types(DeltaTable(path(settings, table), version=version))
+
+
+def _types(opened: DeltaTable) -> dict[str, str]:
+    return {field.name: getattr(field.type, "type", "") for field in opened.schema().fields}
+
+
 def collect(
     settings: "Settings", table: str, where: str, columns: Sequence[str] = (), version: int | None = None
 ) -> pa.Table:
-    """The rows of a table that match ``where`` (SQL that DataFusion knows), read without Spark. They must fit into memory.
+    """The rows of a table that match ``where``, as :func:`batches` has them. They must fit into memory."""
+    schema, found = _query(settings, table, where, columns, version)
+    return pa.table(found.read_all()).cast(schema)
+
+
+def batches(
+    settings: "Settings", table: str, where: str, columns: Sequence[str] = (), version: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a table that match ``where`` (SQL that DataFusion knows), read without Spark, some thousand at a time.
 
     Args:
         columns: those that are read; none: all.
         version: of the table; None: the newest.
     """
+    schema, found = _query(settings, table, where, columns, version)
+    for batch in found:
+        yield pa.record_batch(batch).cast(schema)
+
+
+def _query(
+    settings: "Settings", table: str, where: str, columns: Sequence[str], version: int | None
+) -> tuple[pa.Schema, Any]:
     opened = DeltaTable(path(settings, table), version=version)
     schema = pa.schema(opened.schema().to_arrow())
     columns = columns or schema.names
     # The names and the predicate are the platform's own; no value of a user is in them.
     query = f"SELECT {', '.join(map(_quoted, columns))} FROM slice WHERE {where}"  # noqa: S608
-    found = pa.table(QueryBuilder().register("slice", opened).execute(query).read_all())
     # DataFusion has types of its own for text, which pandas does not know.
-    return found.cast(pa.schema([schema.field(name) for name in columns]))
+    return pa.schema([schema.field(name) for name in columns]), QueryBuilder().register("slice", opened).execute(query)
 
 
 def _quoted(column: str) -> str:

@@ -71,11 +71,15 @@ def schema(settings: "Settings", table: str) -> pa.Schema:
     return SmallCommits(settings, table).schema
 
 
-def types(settings: "Settings", table: str) -> dict[str, str]:
-    """The types of the table's columns, as Delta names them; of a nested one, the name of its kind. Needs no Spark."""
-    from lockstep.lake.small_commits import SmallCommits
+def types(settings: "Settings", table: str, version: int | None = None) -> dict[str, str]:
+    """The types of the table's columns, as Delta names them; of a nested one, the name of its kind. Needs no Spark.
 
-    return SmallCommits(settings, table).types
+    Args:
+        version: of the table; None: the newest.
+    """
+    from lockstep.lake.small_commits import types
+
+    return types(settings, table, version)
 
 
 def has_columns(settings: "Settings", table: str, columns: Columns) -> bool:

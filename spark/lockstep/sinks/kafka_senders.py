@@ -22,7 +22,7 @@ from lockstep.failpoints import failpoint
 from lockstep.kafka_clients import confluent_config, latest_by_key
 from lockstep.sinks.attempts import first_attempt
 from lockstep.sinks.errors import DeliveryFailed, Fenced, InvalidRow
-from lockstep.sinks.message import IDEMPOTENCY_KEY, Message
+from lockstep.sinks.message import IDEMPOTENCY_KEY, Keyed, Message
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -84,16 +84,21 @@ class ExactlyOnce:
         self.transactional_id = f"lockstep.{name}.{generation}"
         self._producer: Producer | None = None
         self._last_batch = -1
+        self._record: dict[str, Any] = {}
 
-    def send(self, rows: Iterable[Message], batch_id: int) -> int:
-        """See ``Sender``."""
+    def send(self, rows: Iterable[Keyed], batch_id: int, **position: Any) -> int:
+        """See ``Sender``.
+
+        Args:
+            position: what is recorded beside the batch id, for :meth:`last_record`.
+        """
         producer = self._open()
         if batch_id <= self._last_batch:
             log.info("%s: batch %d was committed before, and is not sent again", self.name, batch_id)
             return 0
         failpoint("deliver-before")
         try:
-            sent = self._commit(producer, rows, batch_id)
+            sent = self._commit(producer, rows, batch_id, position)
         except InvalidRow:
             producer.abort_transaction(TIMEOUT_SECONDS)
             raise
@@ -107,10 +112,16 @@ class ExactlyOnce:
         failpoint("deliver-sent")
         return sent
 
-    def last_committed(self) -> int:
-        """The newest batch that was committed; -1 if there is none."""
+    def last_record(self) -> dict[str, Any]:
+        """What is recorded of the newest batch that was committed: ``batch_id``, ``rows``, ``at`` and the position."""
         value = latest_by_key(self.settings, BATCHES).get(self.transactional_id.encode())
-        return int(json.loads(value)["batch_id"]) if value else -1
+        return dict(json.loads(value)) if value else {"batch_id": -1}
+
+    def open(self) -> dict[str, Any]:
+        """Fence the sender before this one. What was committed then is final: the newest record."""
+        self._producer = None
+        self._open()
+        return self._record
 
     def _open(self) -> Producer:
         if self._producer is None:
@@ -125,17 +136,19 @@ class ExactlyOnce:
                 producer.init_transactions(TIMEOUT_SECONDS)
             except KafkaException as error:
                 raise DeliveryFailed(f"{self.name}: Kafka begins no transaction: {error}") from error
-            self._last_batch = self.last_committed()
+            self._record = self.last_record()
+            self._last_batch = int(self._record["batch_id"])
             self._producer = producer
         return self._producer
 
-    def _commit(self, producer: Producer, rows: Iterable[Message], batch_id: int) -> int:
+    def _commit(self, producer: Producer, rows: Iterable[Keyed], batch_id: int, position: Mapping[str, Any]) -> int:
         producer.begin_transaction()
         sent, lost = _produce(producer, self.topic, rows)
         if lost:
             raise KafkaException(KafkaError(KafkaError._FAIL, f"{lost} rows were not taken"))
         failpoint("deliver-open")
-        batch = {"batch_id": batch_id, "rows": sent, "at": datetime.now(UTC).isoformat(timespec="milliseconds")}
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        batch = {"batch_id": batch_id, "rows": sent, "at": at, **position}
         producer.produce(BATCHES, key=self.transactional_id, value=json.dumps(batch))
         producer.commit_transaction(TIMEOUT_SECONDS)
         return sent
@@ -167,7 +180,7 @@ def _open_producer(settings: "Settings", more: Mapping[str, Any] | None = None) 
     return Producer(confluent_config(settings) | own | dict(more or {}))
 
 
-def _produce(producer: Producer, topic: str, rows: Iterable[Message]) -> tuple[int, int]:
+def _produce(producer: Producer, topic: str, rows: Iterable[Keyed]) -> tuple[int, int]:
     """Send the rows and wait; return how many there were, and how many of them were not acknowledged."""
     errors: list[KafkaError] = []
     sent = 0

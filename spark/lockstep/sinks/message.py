@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lockstep.session import collect
 from lockstep.sinks.errors import InvalidName, InvalidRow
@@ -37,6 +37,22 @@ class Message:
     id: str
     key: str
     value: str
+
+
+class Keyed(Protocol):
+    """What a Kafka record is made of; without a value, it deletes its key."""
+
+    @property
+    def id(self) -> str:
+        """The idempotency key."""
+
+    @property
+    def key(self) -> str:
+        """The key of the Kafka record."""
+
+    @property
+    def value(self) -> str | None:
+        """JSON text."""
 
 
 def check_name(name: str) -> None:

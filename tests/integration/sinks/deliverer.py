@@ -30,5 +30,5 @@ def main(name: str, topic: str, delivery: str, acknowledged: Path, batches: int)
 
 if __name__ == "__main__":
     if sys.argv[6:] == ["without-reading-back"]:
-        ExactlyOnce.last_committed = lambda _: -1  # type: ignore[method-assign]
+        ExactlyOnce.last_record = lambda _: {"batch_id": -1}  # type: ignore[method-assign]
     main(sys.argv[1], sys.argv[2], sys.argv[3], Path(sys.argv[4]), int(sys.argv[5]))

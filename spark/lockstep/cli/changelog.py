@@ -1,0 +1,45 @@
+"""``lockstep changelog``: the compacted topics of captured tables."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from lockstep import settings as configuration
+from lockstep.cli.cdc import chosen
+from lockstep.serving.changelog import Verified
+from lockstep.serving.changelog import verify as rebuild
+
+app = typer.Typer(help="The compacted topics of captured tables.", no_args_is_help=True)
+
+
+@app.callback()
+def _root() -> None:
+    """The compacted topics of captured tables."""
+
+
+@app.command()
+def verify(
+    streams: Annotated[
+        list[str] | None, typer.Argument(help="Names of captured tables; all when none is named.")
+    ] = None,
+) -> None:
+    """Rebuild each table from its changelog topic alone, and compare it with the table; exit code 1 if they differ."""
+    settings = configuration.load()
+    console = Console(highlight=False, soft_wrap=True)
+    found = [rebuild(settings, contract) for contract in chosen(streams)]
+    for verified in found:
+        console.print(sentence(verified), markup=False)
+    if any(verified.differing for verified in found):
+        raise typer.Exit(1)
+
+
+def sentence(verified: Verified) -> str:
+    """What is printed of a topic: one line, and one for each of a few keys that differ."""
+    if verified.version < 0:
+        return f"empty   {verified.topic}: nothing was published yet"
+    at = f"{verified.rows:,} rows of version {verified.version}"
+    if not verified.differing:
+        return f"equal   {verified.topic}: {at}"
+    lines = [f"DIFFER  {verified.topic}: {at}, {len(verified.differing):,} keys differ; nobody else may write to it"]
+    return "\n".join([*lines, *(f"        {key}" for key in verified.differing[:5])])
