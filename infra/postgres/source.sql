@@ -3,6 +3,9 @@
 -- The connector's heartbeat writes it. Without it, the slot of an idle source would hold back the WAL of the other databases.
 CREATE TABLE IF NOT EXISTS public.heartbeat (id INT PRIMARY KEY, beaten_at TIMESTAMPTZ NOT NULL);
 
+-- Debezium is asked here to read the rows of a table that is captured from now on. It takes the request out of the WAL.
+CREATE TABLE IF NOT EXISTS public.debezium_signal (id VARCHAR(42) PRIMARY KEY, type VARCHAR(32) NOT NULL, data VARCHAR(2048));
+
 -- For the whole schema: the publication exists before the source's tables do, and covers tables that are made later.
 DO $$
 BEGIN

@@ -11,6 +11,8 @@ from lockstep.deploy.plan import Observed
 from lockstep.errors import LockstepError
 from lockstep.kafka_clients import ensure_topics
 from lockstep.live import progress
+from lockstep.stack import connector
+from lockstep.stack.connector_config import captured_tables
 
 if TYPE_CHECKING:
     from lockstep.stack.stack import Stack
@@ -39,6 +41,9 @@ def apply(stack: "Stack", observed: Observed, say: Callable[[str], None]) -> Non
         stack.restart({name for setting in observed.settings for name in setting.services}, say)
     if observed.new_services:
         stack.up([*observed.new_services], say)
+    if observed.capture.new or observed.capture.gone:
+        connector.register(stack.settings)
+        say(f"connect: captures {', '.join(captured_tables(stack.settings))}")
     if observed.tables:
         columns.follow(stack.settings, observed.tables)
         for name in observed.tables:

@@ -12,7 +12,7 @@ from lockstep.definition.registry import VIEWS, broken, chosen
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.trial import ensure
 from lockstep.definition.version import definition_version
-from lockstep.deploy import changed_settings, columns, followed
+from lockstep.deploy import capture, changed_settings, columns, followed
 from lockstep.deploy.plan import Observed, ViewState
 from lockstep.deploy.topics import differences
 from lockstep.errors import ColumnsRefused, ViewRefused
@@ -47,6 +47,7 @@ def observe(stack: "Stack") -> Observed:
         broken=broken() | suites.problems(settings),
         missing_topics={c.name: (c.topic, c.partitions) for c in contracts if c.topic not in there},
         topic_differences=differences(settings, contracts) if contracts else {},
+        capture=capture.look(settings),
         views={member[1].name: _view(settings, member, there) for member in members},
         running=frozenset(progress.latest(settings)),
         without_contract=tuple(t.partition(".")[2] for t in lake.tables(settings, ["bronze"]) if t not in ours),

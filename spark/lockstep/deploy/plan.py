@@ -108,6 +108,21 @@ class TableChange:
 
 
 @dataclass(frozen=True)
+class Capture:
+    """How the captured tables (``schema.name``) differ from those of Debezium's connector.
+
+    Args:
+        new: those that it does not read yet.
+        gone: those that no contract names any more.
+        lacking: by new table, what it lacks.
+    """
+
+    new: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Observed:
     """The project's files, and what runs.
 
@@ -116,6 +131,7 @@ class Observed:
         missing_topics: by stream, its topic that does not exist, with its number of partitions.
         topic_differences: by topic, how it differs from its contract.
         tables: the tables of silver and gold that must follow their columns, by name.
+        capture: the tables of the source database that are captured from now on, or not any more.
         views: the views of the project that run, by name.
         running: the views that the live service runs.
         without_contract: the streams whose tables are in the lake, and whose contract is gone.
@@ -129,6 +145,7 @@ class Observed:
     missing_topics: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     topic_differences: Mapping[str, list[str]] = field(default_factory=dict)
     tables: Mapping[str, TableChange] = field(default_factory=dict)
+    capture: Capture = field(default_factory=Capture)
     views: Mapping[str, ViewState] = field(default_factory=dict)
     running: frozenset[str] = frozenset()
     without_contract: tuple[str, ...] = ()
@@ -152,6 +169,7 @@ def plan(observed: Observed) -> list[Change]:
         *_settings(observed),
         *(Change(Action.CREATE, f"service {name}", "is started") for name in observed.new_services),
         *(Change(Action.CHANGE, f"table {name}", str(change)) for name, change in observed.tables.items()),
+        *_captured(observed.capture),
         *_views(observed),
         *_removed(observed),
         *(Change(Action.FOLLOW, what, detail) for what, detail in observed.followed.items()),
@@ -182,6 +200,15 @@ def _topics(observed: Observed) -> Iterator[Change]:
     for topic, reasons in observed.topic_differences.items():
         for reason in reasons:
             yield Change(Action.NAME, f"topic {topic}", reason)
+
+
+def _captured(capture: Capture) -> Iterator[Change]:
+    for name in capture.new:
+        yield from (Change(Action.NAME, f"source table {name}", reason) for reason in capture.lacking.get(name, ()))
+        detail = "is captured; Debezium reads its rows first, and the other tables wait meanwhile"
+        yield Change(Action.CREATE, f"source table {name}", detail)
+    for name in capture.gone:
+        yield Change(Action.REMOVE, f"source table {name}", "its changes are not read any more")
 
 
 def _settings(observed: Observed) -> Iterator[Change]:

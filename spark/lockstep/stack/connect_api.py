@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import RetryError, Retrying, retry_if_not_result, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep.settings import Settings
 from lockstep.stack import net
@@ -35,6 +35,21 @@ def call(settings: Settings, method: str, path: str, body: Mapping[str, str] | N
             f"Kafka Connect refused the connector ({method} {path}: {answer.status_code}): {answer.text}",
             "correct infra/connect/source.json or what it names, then `lockstep up connect`.",
         )
+
+
+def stop(settings: Settings) -> None:
+    """Stop the connector, and wait until its tasks have ended.
+
+    Raises:
+        StackError: it does not stop.
+    """
+    call(settings, "PUT", "/stop")
+    attempts = Retrying(stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
+    try:
+        attempts(lambda: state(settings) == "STOPPED")
+    except RetryError:
+        fix = "read `lockstep logs connect`, then try again."
+        raise StackError(f"the connector does not stop within {PATIENCE:.0f} s.", fix) from None
 
 
 def get(settings: Settings, path: str) -> Any:

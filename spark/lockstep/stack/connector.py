@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from lockstep.settings import Settings
 from lockstep.stack import connect_api
-from lockstep.stack.connector_config import captured_tables, connector_config, is_of_another, newest_lsn
+from lockstep.stack.connector_config import captured_tables, connector_config, is_of_another, new_tables, newest_lsn
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.new_generation import begin_generation, current_generation
-from lockstep.stack.source import source_now, without_old_rows
+from lockstep.stack.source import ask_for_snapshot, source_now, without_old_rows
 
 
 def check(settings: Settings) -> str:
@@ -42,7 +42,8 @@ def register(settings: Settings) -> None:
     """Register the connector. If it has this configuration already, restart it where it has failed.
 
     A new generation begins where the source is another database than before, or has lost what it had sent, or where a new
-    generation was begun and not finished. Without captured tables there is nothing to register: Debezium would take an empty list
+    generation was begun and not finished. Of a table that is captured from now on, Debezium reads the rows; of the others it goes
+    on in the log. Without captured tables there is nothing to register: Debezium would take an empty list
     for all tables.
     """
     if captured_tables(settings):
@@ -56,7 +57,15 @@ def _register(settings: Settings) -> None:
         is_of_another(config, source) or _has_lost(settings, lsn) or connect_api.state(settings) == "STOPPED"
     ):
         begin_generation(settings)
-    elif config != (expected := connector_config(settings, current_generation(settings, config), source)):
+        return
+    expected = connector_config(settings, current_generation(settings, config), source)
+    if config and (tables := new_tables(config, expected)):
+        # The request is in the WAL before Debezium goes on, and it goes on with the new tables: so it cannot miss it.
+        connect_api.stop(settings)
+        connect_api.call(settings, "PUT", "/config", expected)
+        ask_for_snapshot(settings, tables)
+        connect_api.call(settings, "PUT", "/resume")
+    elif config != expected:
         connect_api.call(settings, "PUT", "/config", expected)
     else:
         connect_api.call(settings, "POST", "/restart?includeTasks=true&onlyFailed=true")

@@ -47,6 +47,15 @@ def connector_config(settings: Settings, generation: int = FIRST_GENERATION, sou
     return {name: Template(value).substitute(values) for name, value in template.items()}
 
 
+def new_tables(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """The tables (``schema.name``) that a connector captures with one configuration, and not with the one before. Pure."""
+    return sorted(_tables(after) - _tables(before))
+
+
+def _tables(config: Mapping[str, str]) -> set[str]:
+    return {*filter(None, config.get("table.include.list", "").split(","))}
+
+
 def generation_of(config: Mapping[str, str]) -> int:
     """The generation that a connector's configuration says. Pure."""
     return int(config.get(_NUMBER, FIRST_GENERATION))

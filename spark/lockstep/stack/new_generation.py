@@ -6,7 +6,7 @@ the snapshot has it.
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
@@ -38,13 +38,12 @@ def begin_generation(settings: Settings) -> int:
 def _begin(settings: Settings) -> int:
     source, _ = source_now(settings)
     generation = current_generation(settings, connect_api.get(settings, f"/{settings.package}/config")) + 1
-    connect_api.call(settings, "PUT", "/stop")
-    _await(lambda: connect_api.state(settings) == "STOPPED", "the connector does not stop")
+    connect_api.stop(settings)
     connect_api.call(settings, "PUT", "/config", connector_config(settings, generation, source))
     # Without offsets and without its slot, Debezium begins with a snapshot.
     connect_api.call(settings, "DELETE", "/offsets")
     slot = connector_config(settings)["slot.name"]
-    _await(lambda: drop_slot(settings, slot), "the source's replication slot is still in use")
+    _drop(settings, slot)
     _truncate_all(settings, generation)
     connect_api.call(settings, "PUT", "/resume")
     return generation
@@ -76,10 +75,10 @@ def _truncate_all(settings: Settings, generation: int) -> None:
             answer.get(PATIENCE)
 
 
-def _await(condition: Callable[[], bool], otherwise: str) -> None:
+def _drop(settings: Settings, slot: str) -> None:
     attempts = Retrying(stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
     try:
-        attempts(condition)
+        attempts(drop_slot, settings, slot)
     except RetryError:
         fix = "read `lockstep logs connect`, then try again."
-        raise StackError(f"{otherwise} within {PATIENCE:.0f} s.", fix) from None
+        raise StackError(f"the source's replication slot is still in use after {PATIENCE:.0f} s.", fix) from None

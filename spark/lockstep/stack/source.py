@@ -1,6 +1,9 @@
 """The source database: which one it is, and what its captured tables tell of their old rows."""
 
+import json
+import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
@@ -42,6 +45,69 @@ def without_old_rows(settings: Settings, tables: Iterable[str]) -> list[str]:
         [*tables],
     )
     return [name for (name,) in found]
+
+
+def ask_for_snapshot(settings: Settings, tables: Iterable[str]) -> None:
+    """Have Debezium read the rows of these tables (``schema.name``), when it comes to this place in the log.
+
+    It stops to read the log meanwhile, so that a row and its changes come in their order.
+
+    Raises:
+        Unhealthy: the database does not answer.
+    """
+    asked = json.dumps({"type": "BLOCKING", "data-collections": [table.replace(".", r"\.") for table in tables]})
+    request = str(uuid.uuid4())
+    statement = "INSERT INTO public.debezium_signal VALUES (%s, 'execute-snapshot', %s) RETURNING id"
+    _rows(settings, statement, request, asked)
+    # Debezium reads it in the log, so the table stays empty.
+    _rows(settings, "DELETE FROM public.debezium_signal WHERE id = %s RETURNING id", request)
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table of the source database, as change capture sees it.
+
+    Args:
+        key: the columns of its primary key, sorted.
+        columns: all of its columns.
+        has_old_rows: it has ``REPLICA IDENTITY FULL``.
+        is_published: the publication has it.
+        is_readable: the platform's user may read it.
+    """
+
+    key: tuple[str, ...]
+    columns: frozenset[str]
+    has_old_rows: bool
+    is_published: bool
+    is_readable: bool
+
+
+def look_at(settings: Settings, tables: Iterable[str]) -> dict[str, SourceTable]:
+    """Those of the tables (``schema.name``) that exist, by name.
+
+    Raises:
+        Unhealthy: the database does not answer.
+    """
+    found = _rows(
+        settings,
+        """
+        SELECT n.nspname || '.' || c.relname,
+          (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_index i JOIN pg_attribute a
+             ON a.attrelid = c.oid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = c.oid AND i.indisprimary),
+          (SELECT array_agg(attname::text) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped),
+          c.relreplident = 'f',
+          EXISTS (SELECT FROM pg_publication_tables p
+                  WHERE p.pubname = 'lockstep' AND p.schemaname = n.nspname AND p.tablename = c.relname),
+          has_table_privilege(c.oid, 'SELECT')
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname || '.' || c.relname = ANY(%s) AND c.relkind IN ('r', 'p')
+        """,
+        [*tables],
+    )
+    return {
+        name: SourceTable(tuple(key or ()), frozenset(columns), old, published, readable)
+        for name, key, columns, old, published, readable in found
+    }
 
 
 def drop_slot(settings: Settings, slot: str) -> bool:

@@ -1,0 +1,49 @@
+"""A table that is captured later than others: its rows of before come too, and the others are not read again."""
+
+import psycopg2
+from tests.support.captured import captured_table, taken
+
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.tables import Tables
+from lockstep.deploy import capture
+from lockstep.reconcile.with_source import verify
+from lockstep.stack import postgres, source
+
+
+def snapshot_rows(spark, contract):
+    return spark.table(Tables.of(contract).log).where("_op = 'r'").count()
+
+
+def test_the_rows_of_a_new_table_come_and_those_of_the_others_are_not_read_again(spark, settings, stack, captured):
+    with taken(settings, captured):
+        assert verify(spark, settings, captured, 120).counts == {}
+    before = snapshot_rows(spark, captured)
+    assert before > 0
+    with captured_table(stack) as new, taken(settings, captured), taken(settings, new):
+        found = verify(spark, settings, new, 120)
+        assert (found.counts, found.rows > 5) == ({}, True)
+        with psycopg2.connect(settings.dsn(settings.package)) as database, database.cursor() as sql:
+            sql.execute(f"DELETE FROM public.{new.name} WHERE id = (SELECT min(id) FROM public.{new.name})")
+            sql.execute(f"INSERT INTO public.{captured.name} (id) VALUES (1000)")
+        assert verify(spark, settings, new, 120).counts == {}
+        assert verify(spark, settings, captured, 120).counts == {}
+    assert snapshot_rows(spark, captured) == before
+    with postgres.connected(settings, settings.package) as database, database.cursor() as sql:
+        sql.execute("SELECT count(*) FROM public.debezium_signal")
+        assert sql.fetchone() == (0,)
+
+
+def test_the_plan_names_what_a_new_table_lacks(settings, stack, captured, monkeypatch):
+    with postgres.connected(settings, settings.package) as database, database.cursor() as sql:
+        sql.execute("CREATE TABLE public.poor (place TEXT PRIMARY KEY, id BIGINT)")
+        try:
+            table = source.look_at(settings, ["public.poor", "public.none"])
+        finally:
+            sql.execute("DROP TABLE public.poor")
+    assert [*table] == ["public.poor"]
+    lacking = [*capture.lacks("public.poor", CONTRACTS[captured.name], table["public.poor"])]
+    assert [line.partition(":")[0] for line in lacking] == [
+        "its primary key is (place), and the contract's unique_id (id)",
+        "it has no column amount, any_number, at, day, document, flag, note, ratio, tags, updated_at, which will be null",
+        "its deletes have no more than the key",
+    ]
