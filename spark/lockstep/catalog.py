@@ -10,6 +10,7 @@ from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
 from lockstep.definition.check import problems
 from lockstep.definition.registry import named
+from lockstep.marts import published
 from lockstep.refine import history
 from lockstep.serving import merged
 
@@ -36,7 +37,8 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
 
 
 def derive(spark: "SparkSession", settings: "Settings") -> None:
-    """Register the lake's tables, the history of each captured table, and of each view that runs its late rows and merged answer.
+    """Register the lake's tables, the history of each captured table, and of each view that runs its late rows and merged answer;
+    and the published marts.
 
     One client does it, and the others wait for the lease: Spark fails if two clients create the same view at once, also with
     OR REPLACE.
@@ -48,3 +50,4 @@ def derive(spark: "SparkSession", settings: "Settings") -> None:
             history.define(spark, settings, CONTRACTS.values())
             late.define_all(spark, settings, views)
             merged.publish(spark, settings, views)
+            published.show(spark, settings)

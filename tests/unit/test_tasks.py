@@ -110,6 +110,7 @@ def test_a_view_that_cannot_be_rebuilt_stops_neither_the_other_views_nor_the_mar
     monkeypatch.setattr(tasks, "for_each", partial(for_each, connect=cast(Any, without_server)))
     monkeypatch.setattr(tasks.rollup, "rebuild", rebuild)
     monkeypatch.setattr(tasks.marts, "build", build)
+    monkeypatch.setattr(tasks.marts, "lease", without_server)
     with pytest.raises(TaskFailed, match="trending_pages: its gold is torn"):
         tasks.rebuild_day(
             pendulum.instance(START),

@@ -17,7 +17,8 @@ from lockstep.dictionary.models import models
 from lockstep.errors import LockstepError
 from lockstep.ledger import archive
 from lockstep.live import progress
-from lockstep.marts import run as marts
+from lockstep.marts import published
+from lockstep.marts import record as marts
 from lockstep.new.render import SOURCES
 from lockstep.new.sources import described
 from lockstep.quality import outcomes
@@ -33,6 +34,7 @@ OPS = (
     progress.TABLE,
     manifest.TABLE,
     marts.TABLE,
+    published.TABLE,
     reconciliation.TABLE,
     notify.CORRECTIONS,
     notify.ALERTS,

@@ -11,6 +11,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "ops.live_progress": "How far the live queries are: one row for each query every few seconds.",
     "ops.published": "The tables that readers saw at a fixed version, because a replay was promoted or undone.",
     "ops.marts": "The spans of days that the marts were built for.",
+    "ops.marts_published": "The versions of the marts' tables that readers see: the newest row of each mart.",
     "ops.reconciliation": "Live and batch compared: one row for each window of a view and run.",
     "ops.corrections": "Live rows that were wrong, with what batch has instead. They are also in the topic of corrections.",
     "ops.alerts": "Windows whose layers differ for no known cause. The alerts are also in a topic.",
@@ -76,6 +77,12 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "built": "The models that were built.",
         "run_id": _RUN,
         "built_at": "When it was built (UTC).",
+    },
+    "ops.marts_published": {
+        "table": "The mart, as marts.name.",
+        "version": "The version of its Delta table that readers see from then on.",
+        "run_id": _RUN,
+        "published_at": "When (UTC).",
     },
     "ops.reconciliation": {
         "view": "The name of the view.",

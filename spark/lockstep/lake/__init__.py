@@ -1,7 +1,7 @@
 """The lake: where its tables are, how their logs are read, and the only code that writes rows to them."""
 
 from lockstep.lake.log import Commit, commits, exists, newest_version, parse_commit
-from lockstep.lake.paths import LAYERS, catalog_name, checkpoint, path
+from lockstep.lake.paths import BUILT, LAYERS, MARTS, catalog_name, checkpoint, path, table_name
 from lockstep.lake.spark_catalog import (
     CATALOG,
     create,
@@ -35,8 +35,10 @@ from lockstep.lake.writes import (
 )
 
 __all__ = [
+    "BUILT",
     "CATALOG",
     "LAYERS",
+    "MARTS",
     "WIDEN",
     "Commit",
     "Txn",
@@ -70,6 +72,7 @@ __all__ = [
     "replace",
     "schema",
     "size",
+    "table_name",
     "tables",
     "trim",
     "types",

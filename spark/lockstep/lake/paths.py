@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
+# Of a mart, ``marts.<name>`` is a view at the version that readers may see. dbt builds the table under the name of this schema.
+MARTS, BUILT = "marts", "marts_built"
 LAYERS = ("bronze", "silver", "quarantine", "gold", "live", "late", "ops", "serving", "marts", "staging", "shadow")
 
 
@@ -19,6 +21,12 @@ def path(settings: "Settings", table: str) -> str:
 def catalog_name(settings: "Settings", table: str) -> str:
     """The name of ``layer.name`` in Spark's catalog, which production and its environments share."""
     return f"{settings.schema_prefix}{table}"
+
+
+def table_name(settings: "Settings", table: str) -> str:
+    """The name in Spark's catalog of the table itself: of a mart it is another than that of the view which readers read."""
+    layer, _, name = table.partition(".")
+    return catalog_name(settings, f"{BUILT}.{name}" if layer == MARTS else table)
 
 
 def checkpoint(settings: "Settings", query: str, generation: int) -> str:

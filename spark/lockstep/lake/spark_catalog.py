@@ -13,7 +13,7 @@ from lockstep.definition.columns import Columns, ddl
 from lockstep.dictionary import Texts
 from lockstep.errors import ColumnsRefused
 from lockstep.lake.log import exists
-from lockstep.lake.paths import LAYERS, catalog_name, path
+from lockstep.lake.paths import BUILT, LAYERS, catalog_name, path, table_name
 from lockstep.lake.storage import remove
 from lockstep.lake.writes import read, widen
 
@@ -70,12 +70,12 @@ def create_view(spark: "SparkSession", settings: "Settings", name: str, columns:
 
     Args:
         name: ``layer.name``.
-        columns: of the query, in its order.
+        columns: of the query, in its order; none: nothing is said of them.
         query: it has the names of the catalog.
     """
     view = catalog_name(settings, name)
     said = dictionary.texts(name) or Texts()
-    text = _with_comments(columns, said, query)
+    text = _with_comments(columns, said, query) if columns else query
     try:
         # CREATE OR REPLACE VIEW removes the view before it makes the new one: in between, readers find none.
         spark.sql(f"ALTER VIEW {view} AS {text}")
@@ -83,7 +83,8 @@ def create_view(spark: "SparkSession", settings: "Settings", name: str, columns:
         if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
             raise
         spark.sql(f"CREATE VIEW {view} {_FOLLOWS_TYPES} AS {text}")
-    spark.sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('comment' = {_quoted(said.description)})")
+    if said.description:
+        spark.sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('comment' = {_quoted(said.description)})")
 
 
 def _with_comments(columns: Columns, said: Texts, query: str) -> str:
@@ -189,11 +190,11 @@ def register(spark: "SparkSession", settings: "Settings") -> bool:
 
     if registered(spark, settings):
         return False
-    for layer in LAYERS:
+    for layer in (*LAYERS, BUILT):
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {catalog_name(settings, layer)}")
     for table in tables(settings):
         try:
-            known = catalog_name(settings, table)
+            known = table_name(settings, table)
             spark.sql(f"CREATE TABLE IF NOT EXISTS {known} USING delta LOCATION '{path(settings, table)}'")
         except PySparkException as error:
             reason = str(error).partition("\n")[0]
@@ -204,7 +205,7 @@ def register(spark: "SparkSession", settings: "Settings") -> bool:
 
 def forget(spark: "SparkSession", settings: "Settings") -> None:
     """Remove the names of all tables and views of the lake from the catalog. Their files stay."""
-    for database in (_REGISTERED, *LAYERS):
+    for database in (_REGISTERED, *LAYERS, BUILT):
         spark.sql(f"DROP DATABASE IF EXISTS {catalog_name(settings, database)} CASCADE")
 
 
@@ -213,7 +214,7 @@ def drop(spark: "SparkSession", settings: "Settings", table: str) -> None:
     filesystem, root = fs.FileSystem.from_uri(path(settings, table))
     if filesystem.get_file_info(root).type != fs.FileType.Directory:
         return
-    known = catalog_name(settings, table)
+    known = table_name(settings, table)
     if spark.catalog.databaseExists(known.partition(".")[0]):
         spark.sql(f"DROP TABLE IF EXISTS {known}")
     remove(path(settings, table))

@@ -19,6 +19,7 @@ from lockstep.lake import Txn, small_commits
 from lockstep.lake.small_commits import SmallCommits
 from lockstep.ledger import RETENTION, archive, integrity
 from lockstep.maintain import compaction
+from lockstep.marts import published
 from lockstep.replay.cleanup import remove_orphan_shadows
 from lockstep.serving.merged import visible
 
@@ -31,7 +32,7 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 # The live queries compact their own tables between two micro-batches. Another writer's OPTIMIZE would make their MERGE fail.
 NOT_OURS = ("live", "_checkpoints")
-# dbt writes these without a lease, and only Spark's own commits are safe beside those of Spark.
+# dbt writes these without their leases, and only Spark's own commits are safe beside those of Spark.
 BY_SPARK = "marts."
 # Hours. Spark's VACUUM refuses to keep files for less.
 SPARKS_LEAST = 168
@@ -142,14 +143,19 @@ def _maintain(
             forget(settings, opened, table, datetime.now(UTC) - timedelta(hours=settings.airflow_hours))
         compaction.compact(spark, settings, table, opened, by_spark=table.startswith(BY_SPARK))
         if table.startswith(BY_SPARK):
-            spark.sql(
-                f"VACUUM delta.`{lake.path(settings, table)}` RETAIN {max(settings.retain_hours, SPARKS_LEAST)} HOURS"
-            )
+            _vacuum_mart(spark, settings, table)
         else:
             opened.vacuum(settings.retain_hours, held.get(table))
             _trim(settings, table, held.get(table))
         after = opened.file_sizes()
         return MaintenanceResult(table, *(sum(map(len, sizes.values())) for sizes in (before, after)))
+
+
+def _vacuum_mart(spark: "SparkSession", settings: "Settings", table: str) -> None:
+    if table in published.unpublished(settings):
+        # The files that readers need may not be those of the newest version. The next run of the marts puts it right.
+        return
+    spark.sql(f"VACUUM delta.`{lake.path(settings, table)}` RETAIN {max(settings.retain_hours, SPARKS_LEAST)} HOURS")
 
 
 def forget(settings: "Settings", opened: SmallCommits, table: str, before: datetime) -> None:

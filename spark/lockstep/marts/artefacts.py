@@ -4,6 +4,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lockstep import lake
+
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
@@ -20,10 +22,14 @@ def directory(settings: "Settings", target: str = PRODUCTION) -> Path:
 
 
 def keep(settings: "Settings", written: Path) -> None:
-    """Take over the artefacts that a run of production has written elsewhere. Each file is replaced as a whole."""
+    """Take over the artefacts that a run of production has written. Each file is replaced as a whole.
+
+    They name the marts as readers do: a developer's models that read production's read what is published.
+    """
     for name in KEPT:
         if (written / name).exists():
-            replace(directory(settings) / name, (written / name).read_bytes())
+            content = (written / name).read_bytes()
+            replace(directory(settings) / name, content.replace(lake.BUILT.encode(), lake.MARTS.encode()))
 
 
 def replace(file: Path, content: bytes) -> None:

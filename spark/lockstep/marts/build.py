@@ -7,27 +7,28 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep import ledger
+from lockstep.failpoints import failpoint
+from lockstep.marts import published
 from lockstep.marts.dbt_project import (
-    absent,
+    MartsFailed,
     dbt_on,
-    downstream,
     has_marts,
     manifest_of,
     project_digest,
-    read_by_models,
     run,
     up_to_date_views,
 )
+from lockstep.marts.parsed import absent, downstream, new_tables, read_by_models, views_of
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
+    from dbt.contracts.graph.manifest import Manifest
     from pyspark.sql import SparkSession
 
     from lockstep.settings import Settings
 
-_MARTS = (
-    "--select",
-    "path:models/marts",
+_MARTS = ("--select", "path:models/marts")
+_WITHOUT = (
     "--exclude-resource-type",
     "unit_test",
     "--exclude-resource-type",
@@ -39,35 +40,56 @@ USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
 def build(spark: "SparkSession", settings: "Settings", start: datetime, end: datetime, run_id: str) -> list[str]:
-    """Build and test every mart for the days in ``[start, end)`` (UTC midnights); each day is replaced as a whole.
+    """Build and test every mart for the days in ``[start, end)`` (UTC midnights), each as a whole, and publish them together.
 
-    A mart that does not exist yet is built for all days. One of which a source does not exist yet is left out.
-    The commits' ``userMetadata`` has the run, the interval and the versions of silver.
+    A mart that does not exist yet is built, and tested, for all days. One of which a source does not exist yet is left out.
+    The commits' ``userMetadata`` has the run, the interval and the versions of silver. The caller holds the lease of the marts.
 
     Returns:
         The names of the models and tests that ran; none where the project has no marts.
 
     Raises:
-        MartsFailed: names the models and tests, and what they said.
+        MartsFailed: names the models and tests, and what they said. Readers see what they saw before.
         ValueError: the interval is empty, or its ends are not midnights in UTC.
     """
     first, last = whole_days(start, end)
     if not has_marts(settings):
         return []
     record: dict[str, Any] = {
-        "writer": "dbt",
+        "writer": published.WRITER,
         "run_id": run_id,
         "code_version": code_version(),
         "interval": [first, last],
     }
+    # The first of all: also if the project cannot be parsed any more, nothing of a run that died stays.
+    published.begin(spark, settings, run_id)
     with dbt_on(spark, settings):
         digest = project_digest(settings)
         manifest = manifest_of(settings, digest)
         record["sources"] = {table: _version(settings, table) for table in read_by_models(manifest)}
         interval = ("--event-time-start", first, "--event-time-end", last)
-        with up_to_date_views(spark, settings, manifest, digest) as current, _commits_say(spark, record):
-            which = (*_MARTS, *(_TABLES_ONLY if current else ()), *downstream(absent(settings, manifest)))
-            return run(settings, manifest, "build", *which, *interval)
+        with up_to_date_views(spark, settings, manifest, digest) as current:
+            try:
+                with _commits_say(spark, record):
+                    results = _build(settings, manifest, interval, tables_only=current)
+            except MartsFailed:
+                published.take_back(spark, settings, run_id)
+                raise
+            failpoint("marts-tested")
+            published.publish(spark, settings, run_id, views_of(results), are_all=not current)
+        return [result.node.name for result in results]
+
+
+def _build(settings: "Settings", manifest: "Manifest", interval: tuple[str, ...], *, tables_only: bool) -> list[Any]:
+    """Build and test the marts for an interval, and those that are new for all days; dbt's results."""
+    rest = (*_WITHOUT, *(_TABLES_ONLY if tables_only else ()), *downstream(absent(settings, manifest)))
+    new, are_all_new = new_tables(settings, manifest)
+    if are_all_new:
+        return run(settings, manifest, "build", *_MARTS, *rest)
+    # A test of the run's days would not see the others.
+    first = [part for name in new for part in ("--select", name)]
+    results = run(settings, manifest, "build", *first, *rest) if new else []
+    return results + run(settings, manifest, "build", *_MARTS, *rest, *interval)
 
 
 @contextmanager
@@ -89,7 +111,7 @@ def unit_tests(spark: "SparkSession", settings: "Settings") -> list[str]:
         digest = project_digest(settings)
         manifest = manifest_of(settings, digest)
         which = ("--select", "test_type:unit", *downstream(absent(settings, manifest)))
-        return run(settings, manifest, "test", *which)
+        return [result.node.name for result in run(settings, manifest, "test", *which)]
 
 
 def whole_days(start: datetime, end: datetime) -> tuple[str, str]:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
-from lockstep.marts import artefacts
+from lockstep.marts import artefacts, published
 from lockstep.marts.build import USER_METADATA
 from lockstep.marts.dbt_project import dbt_on, environment, locations, variables
+from lockstep.marts.parsed import views_of
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
+    from dbt.cli.main import dbtRunnerResult
     from pyspark.sql import SparkSession
 
     from lockstep.settings import Settings
@@ -75,13 +77,14 @@ def _says_extent(arguments: Sequence[str]) -> bool:
 def run(spark: "SparkSession | None", settings: "Settings", arguments: Sequence[str]) -> int:
     """Run dbt with these arguments; dbt's exit code: 0 done, 1 a model or a test failed, 2 it could not run.
 
-    What everybody reads is written under the lease of the marts, and its commits say who has written it.
+    What everybody reads is written under the lease of the marts, and its commits say who has written it. Readers see it when the
+    command has succeeded; else it is taken back.
 
     Args:
         spark: a session, for a command that asks the server something.
 
     Raises:
-        LockstepError: it would replace what everybody reads by a sample.
+        LockstepError: it would replace what everybody reads by a sample, or build on what was taken back.
         LeaseHeld: the marts are being built.
     """
     from dbt.cli.main import dbtRunner
@@ -90,6 +93,11 @@ def run(spark: "SparkSession | None", settings: "Settings", arguments: Sequence[
     if is_of_production and (os.environ.get("DBT_SAMPLE") or any(a.startswith(_PARTS) for a in arguments)):
         raise LockstepError(
             "Target prod would get a sample in the place of all rows: leave out --sample, --empty and DBT_SAMPLE, or the target."
+        )
+    if is_of_production and _command(arguments) == "retry":
+        raise LockstepError(
+            "Target prod has taken back all that the failed command wrote, so that its rest alone cannot be built: run it again "
+            "as a whole."
         )
     more = {name: value for name, value in defaults(settings, arguments).items() if name not in os.environ}
     with ExitStack() as block:
@@ -100,6 +108,10 @@ def run(spark: "SparkSession | None", settings: "Settings", arguments: Sequence[
                 block.enter_context(_writing(spark, settings))
             block.enter_context(dbt_on(spark, settings, more))
         result = dbtRunner().invoke([*arguments])
+        if spark and is_of_production:
+            _finish(spark, settings, result)
+    if target(arguments) == artefacts.PRODUCTION:
+        artefacts.keep(settings, artefacts.directory(settings))
     if result.exception:
         print(result.exception)
         return 2
@@ -108,11 +120,24 @@ def run(spark: "SparkSession | None", settings: "Settings", arguments: Sequence[
 
 @contextmanager
 def _writing(spark: "SparkSession", settings: "Settings") -> Iterator[None]:
-    user = f"by {getpass.getuser()}"
-    record: Mapping[str, str] = {"writer": "dbt", "run_id": user, "code_version": code_version()}
-    with lease(settings, "marts", user):
+    record: Mapping[str, str] = {"writer": published.WRITER, "run_id": _user(), "code_version": code_version()}
+    with lease(settings, "marts", _user()):
+        published.begin(spark, settings, _user())
         spark.conf.set(USER_METADATA, json.dumps(record, sort_keys=True))
         yield
+
+
+def _finish(spark: "SparkSession", settings: "Settings", result: "dbtRunnerResult") -> None:
+    spark.conf.unset(USER_METADATA)
+    if result.success:
+        results = getattr(result.result, "results", ())
+        published.publish(spark, settings, _user(), views_of(results), are_all=False)
+    else:
+        published.take_back(spark, settings, _user())
+
+
+def _user() -> str:
+    return f"by {getpass.getuser()}"
 
 
 def _command(arguments: Sequence[str]) -> str:

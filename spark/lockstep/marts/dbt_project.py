@@ -9,17 +9,16 @@ import os
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lockstep import lake
-from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
-from lockstep.definition.tables import Tables, contract_of, silver_of
 from lockstep.errors import LockstepError
+from lockstep.failpoints import failpoint
 from lockstep.marts import artefacts
+from lockstep.marts.parsed import absent, downstream, sources_of
 from lockstep.resources import resource
 from lockstep.session import remote
 
@@ -62,45 +61,6 @@ def sources(spark: "SparkSession", settings: "Settings") -> list[str]:
     """The tables (``layer.name``) whose new rows change a table of dbt's, sorted. Views follow their tables by themselves."""
     with dbt_on(spark, settings):
         return sources_of(manifest_of(settings, project_digest(settings)))
-
-
-def sources_of(manifest: "Manifest") -> list[str]:
-    """The same from what dbt has parsed."""
-    models = (node for node in manifest.nodes.values() if node.resource_type.value == "model")
-    found, waiting = set[str](), [m.unique_id for m in models if m.config.materialized not in ("view", "ephemeral")]
-    while waiting:
-        node = manifest.nodes.get(waiting.pop())
-        above = {*node.depends_on_nodes} - found if node else set()
-        found |= above
-        waiting.extend(above)
-    return sorted({_followed(_table(manifest, name)) for name in found & manifest.sources.keys()})
-
-
-def read_by_models(manifest: "Manifest") -> list[str]:
-    """The tables (``layer.name``) that models read, those of views too, sorted."""
-    read = {name for node in manifest.nodes.values() for name in getattr(node.depends_on, "nodes", ())}
-    return sorted(_table(manifest, name) for name in read & manifest.sources.keys())
-
-
-def absent(settings: "Settings", manifest: "Manifest") -> list[str]:
-    """Those of them that do not exist yet, such as those of views that do not run."""
-    logs = {tables.history: tables.log for tables in map(Tables.of, CONTRACTS.values()) if tables.history}
-    return [table for table in read_by_models(manifest) if not lake.exists(settings, logs.get(table, table))]
-
-
-def _followed(table: str) -> str:
-    """The table whose new rows are new in this one: the changes of a captured table, and its history, follow its current rows."""
-    contract = contract_of(table) if table.startswith("silver.") else None
-    return silver_of(contract) if contract else table
-
-
-def _table(manifest: "Manifest", source: str) -> str:
-    return f"{manifest.sources[source].source_name}.{manifest.sources[source].name}"
-
-
-def downstream(tables: "Iterable[str]") -> tuple[str, ...]:
-    """dbt's options that leave out the models of these sources, and what follows from them."""
-    return tuple(part for table in tables for part in ("--exclude", f"source:{table}+"))
 
 
 def project_digest(settings: "Settings") -> str:
@@ -218,21 +178,26 @@ def _marker(settings: "Settings", digest: str) -> Path:
     return settings.home / "dbt" / f"{digest}.views"
 
 
-def run(settings: "Settings", manifest: "Manifest", command: str, *options: str) -> list[str]:
-    """Run a command of dbt; the names of the models and tests that ran.
+def run(settings: "Settings", manifest: "Manifest", command: str, *options: str) -> list[Any]:
+    """Run a command of dbt; what it says of each model and test that ran, as its ``run_results.json`` does.
 
     Raises:
         MartsFailed: names those that failed, and what they said.
     """
     from dbt.cli.main import dbtRunner
 
-    result = invoke(settings, dbtRunner(manifest=manifest), command, *options)
+    result = invoke(settings, dbtRunner(manifest=manifest, callbacks=[_after_each]), command, *options)
     results: Any = result.result or ()
     if not result.success:
         failed = {r.node.name: _first_lines(r.message) for r in results if r.status in ("error", "fail")}
         reasons = [f"{name}: {reason}" for name, reason in failed.items()] or [str(result.exception)]
         raise MartsFailed(f"dbt {command} failed:\n  " + "\n  ".join(reasons), failed)
-    return [r.node.name for r in results]
+    return [*results]
+
+
+def _after_each(event: Any) -> None:
+    if event.info.name == "NodeFinished" and event.data.node_info.resource_type == "model":
+        failpoint("mart-built")
 
 
 def invoke(settings: "Settings", runner: "dbtRunner", command: str, *options: str) -> "dbtRunnerResult":

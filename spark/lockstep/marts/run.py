@@ -1,17 +1,14 @@
-"""Keep the marts up to date: build the days that new rows of their sources touch, however old the days are.
-
-``ops.marts`` has a row for each span of days that was built. Its record has what decides: up to which version of each source's
-ledger the marts know its rows, and the days that wait to be built.
-"""
+"""Keep the marts up to date: build the days that new rows of their sources touch, however old the days are."""
 
 import logging
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lockstep.control.leases import lease
-from lockstep.ledger.ops_table import OpsTable
+from lockstep.marts import published, record
 from lockstep.marts.build import build
 from lockstep.marts.dbt_project import MartsFailed, has_marts, sources
+from lockstep.marts.record import TABLE
 from lockstep.marts.touched import Span, days_of, spans, touched
 from lockstep.quality import outcomes
 from lockstep.quality.slices import Slice, pending
@@ -27,14 +24,8 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 log = logging.getLogger(__name__)
-COLUMNS = {
-    "start": "TIMESTAMP",
-    "end": "TIMESTAMP",
-    "built": "ARRAY<STRING>",
-    "run_id": "STRING",
-    "built_at": "TIMESTAMP",
-}
-TABLE = OpsTable("ops.marts", COLUMNS, "marts")
+# Another run builds some days in seconds. A task must not wait for long: its token ends.
+_WAIT_SECONDS = 300
 
 
 def bring_up(spark: "SparkSession", settings: "Settings", run_id: str, results: "Results") -> list[Span]:
@@ -60,20 +51,27 @@ def bring_up(spark: "SparkSession", settings: "Settings", run_id: str, results: 
             return []
         waiting = _take_note(spark, settings, tables, run_id)
         if not waiting:
+            # The last run may have died before readers saw what it had published.
+            published.begin(spark, settings, run_id)
             results.add(TableResult("marts", Outcome.NOTHING_NEW))
         built: list[Span] = []
-        failures: list[str] = []
+        failures: dict[str, str] = {}
         for span in spans(waiting):
             try:
-                names = build_days(spark, settings, span, run_id, results)
+                names = _build_days(spark, settings, span, run_id, results)
             except MartsFailed as error:
-                failures.append(f"{span[0]:%F} to {span[1]:%F}: {error}")
+                failures[days(span)] = str(error)
                 continue
             waiting -= days_of(span)
             _record(spark, settings, run_id, {"waiting": waiting}, [(*span, names, run_id, datetime.now(UTC))])
             built.append(span)
+        if failures != record.failed(settings):
+            _record(spark, settings, run_id, {"waiting": waiting, "failed": failures}, [])
     if failures:
-        raise MartsFailed("Some days could not be built; they are tried again:\n  " + "\n  ".join(failures))
+        reasons = "\n  ".join(f"{of}: {reason}" for of, reason in failures.items())
+        raise MartsFailed(
+            f"Some days could not be built. Readers keep the last good version, and they are tried again:\n  {reasons}"
+        )
     return built
 
 
@@ -81,8 +79,14 @@ def build_days(spark: "SparkSession", settings: "Settings", span: Span, run_id: 
     """Build the marts of a span; the models and tests that ran. The span gets a result, and so does each model that fails.
 
     Raises:
+        LeaseHeld: other runs build the marts all the time.
         MartsFailed: names the models and tests, and what they said.
     """
+    with lease(settings, "marts", run_id, _WAIT_SECONDS):
+        return _build_days(spark, settings, span, run_id, results)
+
+
+def _build_days(spark: "SparkSession", settings: "Settings", span: Span, run_id: str, results: "Results") -> list[str]:
     try:
         names = build(spark, settings, *span, run_id)
     except MartsFailed as error:

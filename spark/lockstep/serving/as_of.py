@@ -87,7 +87,7 @@ def query(settings: "Settings", table: str, moment: Moment) -> str:
     newest = lake.newest_version(settings, table) or 0
     if version is None or not 0 <= version <= newest:
         raise AsOfRefused(f"{table} has no version {version}: it has 0 to {newest}.")
-    return _all_of(at_version(lake.catalog_name(settings, table), version))
+    return _all_of(at_version(lake.table_name(settings, table), version))
 
 
 def _version_at(settings: "Settings", table: str, time: datetime) -> int:

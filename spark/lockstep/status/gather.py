@@ -22,6 +22,7 @@ from lockstep.ledger.ranges import TopicOffsets, ends
 from lockstep.live import generations, progress
 from lockstep.live.frontier import live_position
 from lockstep.live.progress import Progress
+from lockstep.marts import record
 from lockstep.quality import outcomes
 from lockstep.reconcile.record import last
 from lockstep.status import open_problems
@@ -73,7 +74,8 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
     try:
         published = progress.latest(settings)
         states = [_view(settings, view, published.get(view.name)) for view in views]
-        status = replace(status, views=states, quality=outcomes.latest(settings).verdicts)
+        verdicts, failed = outcomes.latest(settings).verdicts, record.failed(settings)
+        status = replace(status, views=states, quality=verdicts, marts=failed)
     except psycopg2.OperationalError as error:
         unreachable.append(_no_database(error))
     return replace(

@@ -153,6 +153,7 @@ class Status:
         forbidden: the streams whose topic the account may not see.
         health: by service, its state, such as ``healthy``.
         quality: by table, the newest verdict of its gate.
+        marts: by days whose marts could not be built, which models and tests failed, and why.
         disks: by folder, how full its disk is.
         certificates: by file, when the certificate in it that ends first is not valid any more (UTC).
         problems: what is not all right, each thing once.
@@ -166,6 +167,7 @@ class Status:
     health: Mapping[str, str] = field(default_factory=dict)
     airflow: AirflowStatus = field(default_factory=AirflowStatus)
     quality: Mapping[str, GateVerdict] = field(default_factory=dict)
+    marts: Mapping[str, str] = field(default_factory=dict)
     disks: Mapping[str, Disk] = field(default_factory=dict)
     certificates: Mapping[str, datetime] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)

@@ -24,7 +24,17 @@ _OVER_AFTER = timedelta(seconds=60)
 _NOT_JUDGED = {
     "unreachable:airflow": ("dag-",),
     "unreachable:kafka": ("lag:", "topic:", "sums:", "transaction:"),
-    "unreachable:postgres": ("lag:", "topic:", "sums:", "transaction:", "live-", "late:", "gate:", "unexplained:"),
+    "unreachable:postgres": (
+        "lag:",
+        "topic:",
+        "sums:",
+        "transaction:",
+        "live-",
+        "late:",
+        "gate:",
+        "marts:",
+        "unexplained:",
+    ),
 }
 
 

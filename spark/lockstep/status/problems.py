@@ -48,6 +48,7 @@ def problems(status: Status, now: datetime) -> list[Problem]:
         *_live(status),
         *_late_rows(status),
         *_gates(status),
+        *_marts(status),
         *_differences(status),
     ]
 
@@ -219,6 +220,15 @@ def _gates(status: Status) -> Iterator[Problem]:
                 f"see `lockstep quality show {table}`, or the data docs; a replay with corrected code, or a corrected suite, "
                 "opens it",
             )
+
+
+def _marts(status: Status) -> Iterator[Problem]:
+    for days, reason in status.marts.items():
+        yield Problem(
+            f"marts:{days}",
+            f"the marts of {days} could not be built, and readers keep the last good version: {' '.join(reason.split())}",
+            "correct the rows or the model, see docs/marts.md; they are tried again every five minutes",
+        )
 
 
 def _differences(status: Status) -> Iterator[Problem]:

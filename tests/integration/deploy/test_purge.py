@@ -28,7 +28,7 @@ from lockstep.ingest.bronze import ingest
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.ledger import archive
 from lockstep.live import generations
-from lockstep.marts import run as marts
+from lockstep.marts import record as marts
 from lockstep.quality import outcomes
 from lockstep.quality.outcomes import GateState, Outcome
 from lockstep.reconcile.record import last

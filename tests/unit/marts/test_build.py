@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.marts import build, dbt_project
+from lockstep.marts import build, dbt_project, parsed
 from lockstep.settings import Settings
 
 DAY = datetime(2026, 11, 20, tzinfo=UTC)
@@ -61,4 +61,4 @@ def test_a_mart_of_a_captured_tables_changes_or_history_follows_its_current_rows
         depends_on_nodes=[*names],
     )
     manifest: Any = SimpleNamespace(nodes={"m": mart}, sources=sources)
-    assert dbt_project.sources_of(manifest) == ["silver.orders", "silver.page_views", "silver.users"]
+    assert parsed.sources_of(manifest) == ["silver.orders", "silver.page_views", "silver.users"]

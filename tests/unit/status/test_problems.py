@@ -226,6 +226,15 @@ def test_a_shut_gate_is_named_with_its_verdict() -> None:
     )
 
 
+def test_days_whose_marts_could_not_be_built_are_named_with_what_failed() -> None:
+    (line,) = lines(marts={"2026-11-19": "dbt build failed:\n  holds_daily_orders: Got 2 results"})
+    assert line == (
+        "the marts of 2026-11-19 could not be built, and readers keep the last good version: dbt build failed: "
+        "holds_daily_orders: Got 2 results: correct the rows or the model, see docs/marts.md; they are tried again every five "
+        "minutes"
+    )
+
+
 def test_a_view_with_unexplained_windows_is_named_with_a_sample() -> None:
     different = replace(VIEW, unexplained=2, sample="10:00 /cart")
     assert lines(views=[VIEW, different]) == [
