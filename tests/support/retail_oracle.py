@@ -101,12 +101,63 @@ def daily_orders(parquet: Path, days: int, today: date) -> pd.DataFrame:
     last = raw["InvoiceDate"].max()
     weeks = (today - timedelta(days=1) - last.date()) // timedelta(weeks=1)
     sold = raw[raw["InvoiceDate"] >= last - timedelta(days=days)].copy()
-    sold["day"] = (sold["InvoiceDate"] + timedelta(weeks=weeks)).dt.date
+    sold["InvoiceDate"] += timedelta(weeks=weeks)
+    return orders_by_day(sold)
+
+
+def orders_by_day(raw: pd.DataFrame) -> pd.DataFrame:
+    """Orders, revenue and returns by day and country, from rows of the original file."""
+    table = _by_day(_sold(raw), "Country")
+    return table.rename(columns={"Country": "country"}).sort_values(["day", "country"], ignore_index=True)
+
+
+def customers_by_day(raw: pd.DataFrame) -> pd.DataFrame:
+    """The same by day and customer, without the orders of unknown ones."""
+    known = _sold(raw).dropna(subset="CustomerID").astype({"CustomerID": str})
+    table = _by_day(known, "CustomerID")
+    return table.rename(columns={"CustomerID": "user_id"}).sort_values(["day", "user_id"], ignore_index=True)
+
+
+def customers(raw: pd.DataFrame) -> pd.DataFrame:
+    """What each known customer has ordered and returned, and the days of the first and the last sale."""
+    days = customers_by_day(raw)
+    by_user = days.groupby("user_id")
+    table = by_user[["orders", "revenue", "returns"]].sum()
+    bought = days[days["orders"] > 0].groupby("user_id")["day"]
+    table.insert(0, "first_order_on", bought.min())
+    table.insert(1, "last_order_on", bought.max())
+    table["lifetime_value"] = table["revenue"] - table["returns"]
+    return table.reset_index().sort_values("user_id", ignore_index=True)
+
+
+def cohorts(raw: pd.DataFrame) -> pd.DataFrame:
+    """By month of the first sale, and by month since: how many customers bought, and what these months came to."""
+    days = customers_by_day(raw)
+    first = days[days["orders"] > 0].groupby("user_id")["day"].min()
+    days["first"] = days["user_id"].map(first)
+    days = days.dropna(subset="first")
+    months = [[day.year * 12 + day.month - 1 for day in days[name]] for name in ("day", "first")]
+    days["month_no"] = [month - cohort for month, cohort in zip(*months, strict=True)]
+    days["cohort"] = [day.replace(day=1) for day in days["first"]]
+    days = days[days["month_no"] >= 0]
+    keys = ["cohort", "month_no"]
+    sums = days.groupby(keys)[["orders", "revenue", "returns"]].sum()
+    sums.insert(0, "customers", days[days["orders"] > 0].groupby(keys)["user_id"].nunique())
+    return sums.fillna({"customers": 0}).reset_index().sort_values(keys, ignore_index=True)
+
+
+def _sold(raw: pd.DataFrame) -> pd.DataFrame:
+    sold = raw.copy()
+    sold["day"] = sold["InvoiceDate"].dt.date
     # In thousandths of a pound, as whole numbers: sums of floats would not be exact.
     sold["amount"] = (sold["UnitPrice"] * 1000).round().astype("int64") * sold["Quantity"]
+    return sold
+
+
+def _by_day(sold: pd.DataFrame, by: str) -> pd.DataFrame:
     prefix = sold["InvoiceNo"].str[0]
     sales, returned = sold[~prefix.isin(["C", "A"])], sold[prefix == "C"]
-    keys = ["day", "Country"]
+    keys = ["day", by]
     table = pd.DataFrame(
         {
             "orders": sales.groupby(keys)["InvoiceNo"].nunique(),
@@ -114,8 +165,8 @@ def daily_orders(parquet: Path, days: int, today: date) -> pd.DataFrame:
             "returns": -returned.groupby(keys)["amount"].sum(),
         }
     ).fillna(0)
-    table = table.reset_index().rename(columns={"Country": "country"})
+    table = table.reset_index()
     table["orders"] = table["orders"].astype(int)
     for name in ("revenue", "returns"):
         table[name] = [Decimal(int(value)).scaleb(-3) for value in table[name]]
-    return table.sort_values(["day", "country"], ignore_index=True)
+    return table
