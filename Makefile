@@ -57,7 +57,7 @@ lint: $(VENV)/.installed ## Ruff, mypy, import-linter and sqlfluff
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/sqlfluff lint dbt/models
+	$(BIN)/sqlfluff lint dbt/models dbt/tests
 
 .PHONY: lock
 lock: $(VENV)/.installed ## Write requirements.lock and infra/jars.lock anew

@@ -26,14 +26,23 @@ from lockstep import lake
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
+from lockstep.marts import build as of_marts
 from lockstep.marts import dbt_project
 from lockstep.marts.build import build
+from lockstep.marts.parsed import absent, downstream
 from lockstep.settings import Settings
 
 RUNS = 5
 END = datetime(2026, 11, 20, tzinfo=UTC)
 LINES = 20
-ADDED = {"_op": "STRING", "_committed_at": "TIMESTAMP", "_arrival": "TIMESTAMP", "_deleted": "BOOLEAN"}
+ADDED = {
+    "_op": "STRING",
+    "_commit_lsn": "BIGINT",
+    "_generation": "INT",
+    "_committed_at": "TIMESTAMP",
+    "_arrival": "TIMESTAMP",
+    "_deleted": "BOOLEAN",
+}
 CAPTURED = ("inventory", "order_lines", "orders", "products", "users")
 EVENTS = ("page_views", "payments")
 GOLD = ("ad_click_through", "fraud_alerts", "product_stock")
@@ -112,11 +121,43 @@ def main(orders: Annotated[int, typer.Option()] = 26_000, days: Annotated[int, t
             found["lockstep dbt build --select daily_orders"] = median(command(*lockstep, "dbt", *one))
             found["of it: Python and the imports"] = median(command("-c", "import lockstep.cli.tools, dbt.cli.main"))
             found["of it: a session"] = median(lambda: _session(settings))
+            found |= full_build(spark, settings, Path(home) / "compiled")
             with dbt_project.dbt_on(spark, settings):
                 found["of it: parsing all of the project, if nothing was kept"] = median(
                     lambda: dbt_project.invoke(settings, _runner(), "parse")
                 )
     print(json.dumps(found, indent=1))
+
+
+def full_build(spark: Any, settings: Settings, folder: Path) -> dict[str, float]:
+    """A full refresh of all marts and their tests by dbt, and the same compiled statements in one session, one by one."""
+    ran: list[Any] = []
+    with dbt_project.dbt_on(spark, settings):
+        manifest = dbt_project.manifest_of(settings, dbt_project.project_digest(settings))
+        which = (*of_marts._MARTS, *of_marts._WITHOUT, *downstream(absent(settings, manifest)))
+
+        def by_dbt() -> None:
+            ran[:] = dbt_project.run(settings, manifest, "build", *which, "--full-refresh")
+
+        seconds = median(by_dbt)
+    spark.sql(f"CREATE DATABASE compiled LOCATION '{folder}'")
+    compiled = median(lambda: [_run_compiled(spark, result.node) for result in ran])
+    return {
+        "all marts and their tests, all days, dbt build --full-refresh": seconds,
+        "the same compiled statements in one session": compiled,
+        "ratio": round(seconds / compiled, 2),
+    }
+
+
+def _run_compiled(spark: Any, node: Any) -> None:
+    if node.resource_type.value == "test":
+        spark.sql(f"SELECT count(*) FROM ({node.compiled_code})").collect()  # noqa: S608
+    elif node.config.materialized == "view":
+        spark.sql(f"CREATE OR REPLACE VIEW compiled.{node.name} AS {node.compiled_code}")
+    else:
+        spark.sql(
+            f"CREATE OR REPLACE TABLE compiled.{node.name} USING delta PARTITIONED BY (day) AS {node.compiled_code}"
+        )
 
 
 def _session(settings: Settings) -> None:

@@ -46,6 +46,12 @@ models:
     data_tests:
       - holds: {{arguments: {{condition: kind != 'broken', day: day}}}}
 """
+# Of a week ago there are half as many at least.
+VOLUME = """
+      - volume:
+          arguments: {{day: day, value: sum(orders), weeks: 2}}
+          config: {{severity: %s}}
+"""
 
 
 @dataclass
@@ -63,10 +69,10 @@ class Orders:
         """The directory of the project's marts."""
         return self.settings.project / "dbt" / "models" / "marts"
 
-    def write(self, model: str = MODEL, second: str = "") -> None:
-        """Write the model ``daily_<stream>``, and ``twice_<stream>`` if there is a second."""
+    def write(self, model: str = MODEL, second: str = "", tests: str = "") -> None:
+        """Write the model ``daily_<stream>`` with more tests, and ``twice_<stream>`` if there is a second."""
         (self.models / f"{self.name}.sql").write_text(model.format(table=self.contract.name))
-        (self.models / "marts.yml").write_text(PROPERTIES.format(table=self.contract.name, mart=self.name))
+        (self.models / "marts.yml").write_text((PROPERTIES + tests).format(table=self.contract.name, mart=self.name))
         if second:
             (self.models / f"{self.second}.sql").write_text(second.format(mart=self.name))
 

@@ -20,6 +20,7 @@ from lockstep.definition import View
 from lockstep.errors import LockstepError
 from lockstep.for_each import TaskFailed, for_each
 from lockstep.ledger import Entry
+from lockstep.marts.build import Built
 from lockstep.quality.gate import GateFailed
 from lockstep.quality.outcomes import Outcome
 from lockstep.reconcile.run import Report
@@ -88,9 +89,9 @@ def test_a_view_that_cannot_be_rebuilt_stops_neither_the_other_views_nor_the_mar
 ) -> None:
     done: list[str] = []
 
-    def build(*_: object) -> list[str]:
+    def build(*_: object) -> Built:
         done.append("marts")
-        return ["daily_orders"]
+        return Built(["daily_orders"])
 
     def rebuild(spark: object, settings: Settings, view: View, start: datetime, *_: object) -> Entry:
         # Of two times of Airflow's own, the difference cannot be divided.

@@ -77,6 +77,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
         "built": "The models that were built.",
         "run_id": _RUN,
         "built_at": "When it was built (UTC).",
+        "warned": "One sentence for each test that failed and only warns.",
     },
     "ops.marts_published": {
         "table": "The mart, as marts.name.",

@@ -1,8 +1,9 @@
 """Build the marts with dbt, for whole days. A project without marts needs no dbt."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-_MARTS = ("--select", "path:models/marts")
+# The project's singular tests are about whatever they name, and run with the marts.
+_MARTS = ("--select", "path:models/marts", "--select", "path:tests")
 _WITHOUT = (
     "--exclude-resource-type",
     "unit_test",
@@ -39,14 +41,27 @@ _TABLES_ONLY = ("--exclude", "config.materialized:view")
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
-def build(spark: "SparkSession", settings: "Settings", start: datetime, end: datetime, run_id: str) -> list[str]:
+@dataclass(frozen=True)
+class Built:
+    """What a run of dbt has done.
+
+    Args:
+        names: of the models and tests that ran.
+        warned: by test that failed and only warns, what dbt says of it.
+    """
+
+    names: list[str] = field(default_factory=list)
+    warned: Mapping[str, str] = field(default_factory=dict)
+
+
+def build(spark: "SparkSession", settings: "Settings", start: datetime, end: datetime, run_id: str) -> Built:
     """Build and test every mart for the days in ``[start, end)`` (UTC midnights), each as a whole, and publish them together.
 
     A mart that does not exist yet is built, and tested, for all days. One of which a source does not exist yet is left out.
     The commits' ``userMetadata`` has the run, the interval and the versions of silver. The caller holds the lease of the marts.
 
     Returns:
-        The names of the models and tests that ran; none where the project has no marts.
+        What ran; nothing where the project has no marts.
 
     Raises:
         MartsFailed: names the models and tests, and what they said. Readers see what they saw before.
@@ -54,7 +69,7 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
     """
     first, last = whole_days(start, end)
     if not has_marts(settings):
-        return []
+        return Built()
     record: dict[str, Any] = {
         "writer": published.WRITER,
         "run_id": run_id,
@@ -77,7 +92,8 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
                 raise
             failpoint("marts-tested")
             published.publish(spark, settings, run_id, views_of(results), are_all=not current)
-        return [result.node.name for result in results]
+        warned = {result.node.name: result.message for result in results if result.status == "warn"}
+        return Built([result.node.name for result in results], warned)
 
 
 def _build(settings: "Settings", manifest: "Manifest", interval: tuple[str, ...], *, tables_only: bool) -> list[Any]:

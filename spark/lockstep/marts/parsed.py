@@ -20,14 +20,14 @@ def sources_of(manifest: "Manifest") -> list[str]:
 
 def read_by_models(manifest: "Manifest") -> list[str]:
     """The tables (``layer.name``) that models read, those of views too, sorted."""
-    read = {name for node in manifest.nodes.values() for name in getattr(node.depends_on, "nodes", ())}
-    return sorted(_table(manifest, name) for name in read & manifest.sources.keys())
+    return _read(manifest, (node for node in manifest.nodes.values() if node.resource_type.value == "model"))
 
 
 def absent(settings: "Settings", manifest: "Manifest") -> list[str]:
-    """Those of them that do not exist yet, such as those of views that do not run."""
+    """The tables that models or tests read and that do not exist yet, such as those of views that do not run; sorted."""
     logs = {tables.history: tables.log for tables in map(Tables.of, CONTRACTS.values()) if tables.history}
-    return [table for table in read_by_models(manifest) if not lake.exists(settings, logs.get(table, table))]
+    read = _read(manifest, manifest.nodes.values())
+    return [table for table in read if not lake.exists(settings, logs.get(table, table))]
 
 
 def downstream(tables: Iterable[str]) -> tuple[str, ...]:
@@ -72,6 +72,11 @@ def _above(manifest: "Manifest", model: Any) -> set[str]:
         found |= above
         waiting.extend(above)
     return {_table(manifest, name) for name in found & manifest.sources.keys()}
+
+
+def _read(manifest: "Manifest", nodes: Iterable[Any]) -> list[str]:
+    read = {name for node in nodes for name in getattr(node.depends_on, "nodes", ())}
+    return sorted(_table(manifest, name) for name in read & manifest.sources.keys())
 
 
 def _followed(table: str) -> str:

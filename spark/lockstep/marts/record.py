@@ -19,6 +19,7 @@ COLUMNS = {
     "built": "ARRAY<STRING>",
     "run_id": "STRING",
     "built_at": "TIMESTAMP",
+    "warned": "ARRAY<STRING>",
 }
 TABLE = OpsTable("ops.marts", COLUMNS, "marts")
 

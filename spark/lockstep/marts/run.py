@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.control.leases import lease
 from lockstep.marts import published, record
-from lockstep.marts.build import build
+from lockstep.marts.build import Built, build
 from lockstep.marts.dbt_project import MartsFailed, has_marts, sources
 from lockstep.marts.record import TABLE
 from lockstep.marts.touched import Span, days_of, spans, touched
@@ -58,12 +58,14 @@ def bring_up(spark: "SparkSession", settings: "Settings", run_id: str, results: 
         failures: dict[str, str] = {}
         for span in spans(waiting):
             try:
-                names = _build_days(spark, settings, span, run_id, results)
+                done = _build_days(spark, settings, span, run_id, results)
             except MartsFailed as error:
                 failures[days(span)] = str(error)
                 continue
             waiting -= days_of(span)
-            _record(spark, settings, run_id, {"waiting": waiting}, [(*span, names, run_id, datetime.now(UTC))])
+            warned = [f"{name}: {reason}" for name, reason in done.warned.items()]
+            row = (*span, done.names, run_id, datetime.now(UTC), warned)
+            _record(spark, settings, run_id, {"waiting": waiting}, [row])
             built.append(span)
         if failures != record.failed(settings):
             _record(spark, settings, run_id, {"waiting": waiting, "failed": failures}, [])
@@ -83,21 +85,23 @@ def build_days(spark: "SparkSession", settings: "Settings", span: Span, run_id: 
         MartsFailed: names the models and tests, and what they said.
     """
     with lease(settings, "marts", run_id, _WAIT_SECONDS):
-        return _build_days(spark, settings, span, run_id, results)
+        return _build_days(spark, settings, span, run_id, results).names
 
 
-def _build_days(spark: "SparkSession", settings: "Settings", span: Span, run_id: str, results: "Results") -> list[str]:
+def _build_days(spark: "SparkSession", settings: "Settings", span: Span, run_id: str, results: "Results") -> Built:
     try:
-        names = build(spark, settings, *span, run_id)
+        done = build(spark, settings, *span, run_id)
     except MartsFailed as error:
         failed = error.failed or {"marts": str(error)}
         results.add(
             *(TableResult(f"{name} of {days(span)}", Outcome.FAILED, detail=why) for name, why in failed.items())
         )
         raise
-    if names:
-        results.add(TableResult(f"marts of {days(span)}", Outcome.DONE, detail=f"{len(names)} models and tests"))
-    return names
+    if done.names:
+        warnings = (f"warning: {name}: {reason}" for name, reason in done.warned.items())
+        detail = "; ".join([f"{len(done.names)} models and tests", *warnings])
+        results.add(TableResult(f"marts of {days(span)}", Outcome.DONE, detail=detail))
+    return done
 
 
 def days(span: Span) -> str:

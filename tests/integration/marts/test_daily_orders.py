@@ -21,7 +21,9 @@ from lockstep.settings import Settings
 DAY = datetime(2026, 11, 19, tzinfo=UTC)
 NEXT = DAY + timedelta(days=1)
 AFTER = NEXT + timedelta(days=1)
-TABLES = {f"silver.{name}": {**CONTRACTS[name].columns, "_deleted": "BOOLEAN"} for name in ("orders", "order_lines")}
+# What the platform adds, as far as models and tests read it.
+ADDED = {"_deleted": "BOOLEAN", "_generation": "INT", "_commit_lsn": "BIGINT"}
+TABLES = {f"silver.{name}": {**CONTRACTS[name].columns, **ADDED} for name in ("orders", "order_lines")}
 
 
 class Order(NamedTuple):
@@ -34,16 +36,19 @@ class Order(NamedTuple):
     price: str
     kind: str = "sale"
     deleted: bool = False
+    lsn: int = 0
+    lost: bool = False
 
     def rows(self) -> dict[str, tuple[Any, ...]]:
-        """Its row in each table of silver."""
-        return {
-            "silver.orders": (self.order_id, "u1", self.country, self.kind, self.at, None, self.deleted),
+        """Its row in each table of silver. Of one that is lost, there is only the line."""
+        found: dict[str, tuple[Any, ...]] = {
+            "silver.orders": (self.order_id, "u1", self.country, self.kind, self.at, None, self.deleted, 1, self.lsn),
             "silver.order_lines": (
                 *(self.order_id, 1, "p1", "thing", self.quantity, Decimal(self.price)),
-                *(self.at, self.deleted),
+                *(self.at, self.deleted, 1, self.lsn),
             ),
         }
+        return {table: row for table, row in found.items() if not (self.lost and table == "silver.orders")}
 
 
 Hold = Callable[..., None]
@@ -62,7 +67,8 @@ def holding(settings: Settings, versions: Iterator[int]) -> Iterator[Callable[..
     def hold(spark: Any, *orders: Order) -> None:
         for table, columns in TABLES.items():
             lake.create(spark, settings, table, columns)
-            frame = spark.createDataFrame([order.rows()[table] for order in orders], ddl(columns))
+            rows = [row for order in orders if (row := order.rows().get(table))]
+            frame = spark.createDataFrame(rows, ddl(columns))
             lake.replace(frame, settings, table, "true", Txn("test", next(versions)), {"writer": "test"})
 
     yield hold
@@ -138,6 +144,23 @@ def test_a_commit_says_which_run_built_which_days_from_what(spark: Any, settings
     assert record["interval"] == ["2026-11-19", "2026-11-20"]
     assert record["sources"].keys() >= {"silver.orders", "silver.order_lines"}
     assert record["sources"]["silver.page_views"] is None, "it does not exist, and stops no mart of orders"
+
+
+def test_a_line_without_its_order_holds_the_marts_back_unless_the_order_may_be_on_its_way(
+    spark: Any, settings: Settings, hold: Hold, mart: Mart
+) -> None:
+    first, last = Order("1", DAY, "France", 1, "1.000", lsn=1), Order("3", DAY, "France", 1, "1.000", lsn=3)
+    lost = Order("2", DAY, "France", 1, "1.000", lsn=2, lost=True)
+    hold(first, lost)
+    build(spark, settings, DAY, NEXT, "run-1")
+    assert mart() == [row(DAY, "France", 1, "1.000", "0.000")]
+    hold(first, lost, last)
+    with pytest.raises(MartsFailed, match="order_lines_have_their_order: Got 1 result"):
+        build(spark, settings, DAY, NEXT, "run-2")
+    assert mart() == [row(DAY, "France", 1, "1.000", "0.000")], "the last good version"
+    hold(first, lost._replace(lost=False), last)
+    build(spark, settings, DAY, NEXT, "run-3")
+    assert mart() == [row(DAY, "France", 3, "3.000", "0.000")]
 
 
 def test_a_mart_that_breaks_its_own_tests_is_named(spark: Any, settings: Settings, hold: Hold) -> None:

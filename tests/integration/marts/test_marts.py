@@ -17,13 +17,20 @@ from lockstep.definition.columns import ddl
 from lockstep.definition.registry import VIEWS
 from lockstep.lake import Txn
 from lockstep.marts.build import build, unit_tests
+from lockstep.reconcile import record
 from lockstep.settings import Settings
 
 FIRST, LAST = datetime(2026, 10, 25, tzinfo=UTC), datetime(2026, 11, 5, tzinfo=UTC)
 CHANGED = datetime(2026, 11, 2, tzinfo=UTC)
 DAY = timedelta(days=1)
 # What the platform adds to a captured table, as far as models read it.
-ADDED = {"_op": "STRING", "_committed_at": "TIMESTAMP", "_deleted": "BOOLEAN"}
+ADDED = {
+    "_op": "STRING",
+    "_commit_lsn": "BIGINT",
+    "_generation": "INT",
+    "_committed_at": "TIMESTAMP",
+    "_deleted": "BOOLEAN",
+}
 CAPTURED = ("orders", "order_lines", "products")
 LOGS = ("inventory", "order_lines", "orders", "products", "users")
 COLUMNS = (
@@ -313,6 +320,33 @@ def test_each_mart_says_what_plain_python_finds(spark: Any, settings: Settings, 
 
     build(spark, settings, FIRST, LAST + DAY, "run-3")
     assert {name for name, oracle in ORACLES.items() if set(mart(spark, name)) != oracle(new)} == set()
+
+
+def test_alerts_that_live_does_not_have_are_warned_of_once_both_layers_were_compared(
+    spark: Any, settings: Settings, lake_of_a_test: None
+) -> None:
+    rows = made(1)
+    hold(spark, settings, rows)
+    columns = {**VIEWS["fraud_alerts"].output_columns, "_updated_at": "TIMESTAMP"}
+
+    def live_has(alerts: list[Row]) -> None:
+        values = [(*(row.get(name) for name in columns if name != "_updated_at"), LAST) for row in alerts]
+        frame = spark.createDataFrame(values, ddl(columns))
+        lake.replace(
+            frame, settings, "live.fraud_alerts", "true", Txn("test_marts", next(_versions)), {"writer": "test"}
+        )
+
+    lake.create(spark, settings, "live.fraud_alerts", columns)
+    compared = dict.fromkeys(record.COLUMNS) | {"view": "fraud_alerts", "window_end": LAST + DAY}
+    with record.TABLE.writing(spark, settings, "test") as commit:
+        commit.append([tuple(compared.values())], {}, key="test")
+    try:
+        live_has(rows["gold.fraud_alerts"][1:])
+        assert [*build(spark, settings, FIRST, LAST + DAY, "run-4").warned] == ["alerts_are_those_of_live"]
+        live_has(rows["gold.fraud_alerts"])
+        assert build(spark, settings, FIRST, LAST + DAY, "run-5").warned == {}
+    finally:
+        lake.drop(spark, settings, "live.fraud_alerts")
 
 
 def test_dbts_own_unit_tests_pass(spark: Any, settings: Settings, lake_of_a_test: None) -> None:

@@ -2,13 +2,15 @@
 
 import pytest
 from tests.integration.marts.builder import killed_at
-from tests.support.marts import MODEL, Orders, order
+from tests.support.marts import MODEL, VOLUME, Orders, order
 
 from lockstep import lake
 from lockstep.errors import LockstepError
 from lockstep.marts import artefacts, by_hand, published
 from lockstep.marts import run as marts
 from lockstep.marts.dbt_project import MartsFailed
+from lockstep.results import Results
+from lockstep.serving import as_of
 
 TWICE = """
 {{{{ config(event_time='day', partition_by='day') }}}}
@@ -54,6 +56,31 @@ def test_a_model_that_is_broken_leaves_all_marts_as_they_were_and_a_corrected_on
     orders.write(second=TWICE)
     assert orders.bring_up() == ["2026-11-01"]
     assert (orders.mart(), orders.mart(orders.second)) == (TWO, {"2026-11-01": 4})
+
+
+def test_a_fall_by_half_holds_the_marts_back_or_warns_as_its_severity_says(orders: Orders) -> None:
+    orders.write(tests=VOLUME % "error")
+    # The newest day is not over, and nobody knows how many it will have.
+    for number, day in enumerate((1, 1, 1, 1, 8, 8, 9)):
+        orders.change(None, order(number, day))
+    orders.bring_up()
+    good = {"2026-11-01": 4, "2026-11-08": 2, "2026-11-09": 1}
+    assert orders.mart() == good
+    orders.change(order(5, 8), None)
+    with pytest.raises(MartsFailed, match=f"volume_daily_{orders.contract.name}.*: Got 1 result"):
+        orders.bring_up()
+    orders.change(order(4, 8), None)
+    with pytest.raises(MartsFailed, match="volume_daily"):
+        orders.bring_up()
+    assert orders.mart() == good, "a day without any rows is a fall, too"
+    orders.write(tests=VOLUME % "warn")
+    results = Results()
+    marts.bring_up(orders.spark, orders.settings, "run", results)
+    assert orders.mart() == {"2026-11-01": 4, "2026-11-09": 1}
+    (line,) = results.as_rows()
+    assert "warning: volume_daily" in line["detail"]
+    warned = orders.spark.sql("SELECT warned FROM ops.marts ORDER BY built_at DESC LIMIT 1").collect()[0][0]
+    assert [sentence.partition(f"_{orders.contract.name}")[0] for sentence in warned] == ["volume_daily"]
 
 
 def test_a_new_mart_is_tested_for_all_days_before_anybody_sees_it(orders: Orders) -> None:
@@ -130,6 +157,20 @@ def test_readers_follow_a_mart_that_was_compacted(orders: Orders) -> None:
     newest = next(lake.commits(orders.settings, f"marts.{orders.name}"))
     assert newest.operation == "OPTIMIZE"
     assert f"VERSION AS OF {newest.version}" in shown, "its files are kept"
+
+
+def test_a_mart_can_be_asked_as_it_was_and_is_shown_again_by_the_first_client_of_a_new_server(orders: Orders) -> None:
+    orders.change(None, order(1, 1))
+    orders.bring_up()
+    version = lake.newest_version(orders.settings, f"marts.{orders.name}")
+    orders.change(None, order(2, 1))
+    orders.bring_up()
+    query = as_of.query(orders.settings, f"marts.{orders.name}", as_of.Moment(version))
+    assert [row["orders"] for row in orders.spark.sql(query).collect()] == [1]
+    # A new server knows no names, and the tables are registered first.
+    orders.spark.sql(f"DROP VIEW marts.{orders.name}")
+    published.show(orders.spark, orders.settings)
+    assert orders.mart() == TWO
 
 
 def test_production_by_hand_is_published_if_the_command_succeeds_and_else_taken_back(orders: Orders) -> None:
