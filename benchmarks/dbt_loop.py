@@ -27,7 +27,7 @@ from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.marts import build as of_marts
-from lockstep.marts import dbt_project
+from lockstep.marts import dbt_project, published
 from lockstep.marts.build import build
 from lockstep.marts.parsed import absent, downstream
 from lockstep.settings import Settings
@@ -110,6 +110,13 @@ def main(orders: Annotated[int, typer.Option()] = 26_000, days: Annotated[int, t
             build(spark, settings, *day, "first")
             found["all marts, the first time, all days"] = round(time.monotonic() - began, 2)
             found["all marts, one day"] = median(lambda: build(spark, settings, *day, "again"))
+            with pytest.MonkeyPatch.context() as patch:
+                for step in ("begin", "publish"):
+                    patch.setattr(published, step, lambda *_, **__: None)
+                found["the same, not published"] = median(lambda: build(spark, settings, *day, "again"))
+            found["a run of the marts that finds nothing new: what is published is looked at"] = median(
+                lambda: published.begin(spark, settings, "again")
+            )
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr("lockstep.marts.build._MARTS", ("--select", "daily_orders"))
                 found["daily_orders alone, one day, as Airflow builds it"] = median(

@@ -119,7 +119,9 @@ def publish(
 
 def show(spark: "SparkSession", settings: "Settings") -> None:
     """Make the views in the catalog say what is published. Those that say it are left alone."""
-    published = current(settings) or Published({})
+    published = current(settings)
+    if published is None:
+        return
     there = _definitions(spark, settings)
     for name, query in [*_of_tables(settings, published), *published.views]:
         if query in there.get(name, ""):
