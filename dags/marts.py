@@ -1,6 +1,7 @@
 """**Marts.** Every five minutes, build the days of the marts that new rows of their sources touch: today, and any day that late
 or changed rows belong to.
 
+Readers see the days of a run when all its models and tests have passed, together, and else what they saw before.
 `ops.marts` has a row for each span of days that was built.
 """
 
