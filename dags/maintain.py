@@ -1,5 +1,6 @@
 """**Housekeeping.** Every hour, archive the ledgers, compact the tables, and remove what nobody needs any more: old files, old
-commits of the tables' logs, and old runs of Airflow. After a change of the dbt project, build its pages.
+commits of the tables' logs, and old runs of Airflow. After a change of the dbt project, build its pages. Name the sources of dbt
+that are stale.
 """
 
 from datetime import UTC, datetime
@@ -40,9 +41,17 @@ def maintain():
 
         return tasks.document_marts()
 
+    @task(task_id="dbt_source_freshness")
+    def look_for_stale_sources() -> list[str]:
+        from lockstep import tasks
+
+        with reported() as results:
+            return tasks.look_for_stale_sources(results)
+
     compact_and_vacuum()
     clean_airflow()
     document_marts()
+    look_for_stale_sources()
 
 
 maintain()

@@ -30,7 +30,7 @@ from lockstep.lineage.step import step, traced
 from lockstep.maintain import airflow_database
 from lockstep.maintain import run as maintenance
 from lockstep.maintain.run import MaintenanceFailed
-from lockstep.marts import complete
+from lockstep.marts import complete, freshness
 from lockstep.marts import docs as mart_docs
 from lockstep.marts import run as marts
 from lockstep.quality import readiness
@@ -172,6 +172,15 @@ def document_marts() -> str:
     settings = configuration.load()
     with connect(settings, "marts") as spark:
         return str(mart_docs.build(spark, settings) or "")
+
+
+def look_for_stale_sources(results: Results) -> list[str]:
+    """Name the sources that are stale by their ``freshness``. It does not fail: they may have nothing to say."""
+    settings = configuration.load()
+    with connect(settings, "marts") as spark:
+        stale = freshness.stale(spark, settings)
+    results.add(*(TableResult(table, Outcome.LATE, detail=reason) for table, reason in stale.items()))
+    return sorted(stale)
 
 
 def have_passed(instant: datetime, results: Results) -> bool:

@@ -15,7 +15,7 @@ from tests.support.paths import CHECKOUT
 from lockstep import lake
 from lockstep.errors import LockstepError
 from lockstep.lake import Txn
-from lockstep.marts import artefacts, by_hand, docs
+from lockstep.marts import artefacts, by_hand, docs, freshness
 from lockstep.settings import Settings
 
 COLUMNS = {"id": "INT", "at": "TIMESTAMP", "amount": "INT"}
@@ -299,6 +299,22 @@ def test_a_stale_source_is_named(project: Project) -> None:
     assert project.dbt("source", "freshness", "--target", "prod") == 1
     assert f"ERROR STALE freshness of silver.{project.table}" in project.output
     assert (artefacts.directory(project.settings) / "sources.json").exists()
+
+
+def test_production_names_the_sources_that_are_stale_and_leaves_out_those_that_do_not_exist(project: Project) -> None:
+    fresh = (
+        "loaded_at_field: at, freshness: {warn_after: {count: 1, period: hour}, error_after: {count: 3, period: hour}}"
+    )
+    written = SOURCES.format(table=project.table).replace("event_time: at", fresh)
+    (project.models / "models.yml").write_text(written + f"      - {{name: none_yet, config: {{{fresh}}}}}\n")
+    now = datetime.now(UTC)
+    project.hold((1, now, 1))
+    assert freshness.stale(project.spark, project.settings) == {}
+    for hours, limit in ((2, "warn_after is 1 hour"), (4, "error_after is 3 hours")):
+        at_then = now - timedelta(hours=hours)
+        project.hold((1, at_then, 1))
+        said = f"the newest row is of {at_then:%F %T} UTC, and {limit}"
+        assert freshness.stale(project.spark, project.settings) == {f"silver.{project.table}": said}
 
 
 def test_the_pages_have_the_models_and_are_built_once_for_a_project(project: Project) -> None:

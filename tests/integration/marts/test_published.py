@@ -107,6 +107,16 @@ def test_a_new_mart_is_tested_for_all_days_before_anybody_sees_it(orders: Orders
     assert orders.mart() == {"2026-11-01": 1, "2026-11-05": 1}
 
 
+def test_a_mart_that_is_added_has_all_days_with_the_next_run(orders: Orders) -> None:
+    orders.change(None, order(1, 1))
+    orders.change(None, order(2, 5))
+    orders.bring_up()
+    orders.write(second=TWICE)
+    orders.change(None, order(3, 5))
+    assert orders.bring_up() == ["2026-11-05"]
+    assert orders.mart(orders.second) == {"2026-11-01": 2, "2026-11-05": 4}
+
+
 @pytest.mark.parametrize(
     ("point", "built_then"),
     [

@@ -21,7 +21,7 @@ TASKS = {
     "reconcile": {"reconcile"},
     "marts": {"marts"},
     "rollup_daily": {"day_has_passed", "rebuild_day"},
-    "maintain": {"maintain", "airflow_database", "dbt_docs"},
+    "maintain": {"maintain", "airflow_database", "dbt_docs", "dbt_source_freshness"},
     "replay": {"plan", "shadow", "diff", "who_decides", "by_hand", "by_rule", "answer", "promote", "discard"},
     "replay_undo": {"undo"},
     "checkpoints": {"carry_out"},
