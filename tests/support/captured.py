@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
@@ -34,8 +34,12 @@ COLUMNS = {
 
 
 @contextmanager
-def captured_table(stack: Stack) -> Iterator[Contract]:
-    """A table with columns of many types and some rows; Debezium captures it until the block ends."""
+def captured_table(stack: Stack, before: Callable[[], None] = lambda: None) -> Iterator[Contract]:
+    """A table with columns of many types and some rows; Debezium captures it until the block ends.
+
+    Args:
+        before: is called when the rows are there, and Debezium does not capture them yet.
+    """
     name = f"things_{uuid.uuid4().hex[:8]}"
     contract = Contract(
         name=name,
@@ -57,6 +61,7 @@ def captured_table(stack: Stack) -> Iterator[Contract]:
     ensure_topics(stack.settings, {name: contract})
     with closing(Writer(stack.settings, name, seed=0)) as writer:
         writer.write(10)
+    before()
     stack.up(["connect"])
     try:
         yield contract

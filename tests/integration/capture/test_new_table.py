@@ -1,6 +1,7 @@
 """A table that is captured later than others: its rows of before come too, and the others are not read again."""
 
 import psycopg2
+from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 from tests.support.captured import captured_table, taken
 
 from lockstep.contracts import CONTRACTS
@@ -14,12 +15,25 @@ def snapshot_rows(spark, contract):
     return spark.table(Tables.of(contract).log).where("_op = 'r'").count()
 
 
+def passed(settings):
+    """Wait until Debezium is past everything that the log has now, so that it comes to none of it again."""
+    with postgres.connected(settings, settings.package) as database, database.cursor() as sql:
+        sql.execute("SELECT pg_current_wal_insert_lsn()")
+        ((end,),) = sql.fetchall()
+
+        def is_past() -> bool:
+            sql.execute("SELECT bool_and(confirmed_flush_lsn >= %s) FROM pg_replication_slots", (end,))
+            return sql.fetchone() == (True,)
+
+        Retrying(stop=stop_after_delay(90), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))(is_past)
+
+
 def test_the_rows_of_a_new_table_come_and_those_of_the_others_are_not_read_again(spark, settings, stack, captured):
     with taken(settings, captured):
         assert verify(spark, settings, captured, 120).counts == {}
     before = snapshot_rows(spark, captured)
     assert before > 0
-    with captured_table(stack) as new, taken(settings, captured), taken(settings, new):
+    with captured_table(stack, lambda: passed(settings)) as new, taken(settings, captured), taken(settings, new):
         found = verify(spark, settings, new, 120)
         assert (found.counts, found.rows > 5) == ({}, True)
         with psycopg2.connect(settings.dsn(settings.package)) as database, database.cursor() as sql:
