@@ -150,7 +150,8 @@ def _differs(name: str) -> "Column":
 def _as_of(spark: "SparkSession", settings: "Settings", contract: "Contract", source: Snapshot) -> "DataFrame":
     """Silver's rows that exist, by the changes that the snapshot of the source sees."""
     tables = Tables.of(contract)
-    if not lake.exists(settings, tables.log):
+    # A topic without records has silver, and no bronze.
+    if not all(lake.exists(settings, table) for table in (tables.log, tables.bronze)):
         return spark.createDataFrame([], ddl(contract.columns))
     log = lake.read(spark, settings, tables.log)
     since = F.lit(source.at - _CLOCKS)
