@@ -8,12 +8,12 @@ import pytest
 from tests.e2e.conftest import demo
 from tests.support.paths import CHECKOUT
 from tests.support.ports import started
-from tests.support.servers import shop, stream, view
+from tests.support.servers import rows, shop, source, spark, stream, view
 
 from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
 
-__all__ = ["demo", "shop", "stream", "view"]
+__all__ = ["demo", "rows", "shop", "source", "spark", "stream", "view"]
 
 
 @pytest.fixture(scope="session")

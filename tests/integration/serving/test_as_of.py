@@ -1,54 +1,27 @@
 """A table is read as it was: at each of its versions, at any time, and before any offsets."""
 
-import random
 from datetime import UTC, datetime
 
 import pytest
+from tests.support.as_of import asker, assert_as_of_random_moments
 from typer.testing import CliRunner
 
 from lockstep import lake, ledger
 from lockstep.batch.rollup import roll_up
 from lockstep.cli import main
-from lockstep.definition.tables import Tables, gold_of
+from lockstep.definition.tables import gold_of
 from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
-from lockstep.serving.as_of import AsOfRefused, Moment, parse_offsets, query
+from lockstep.serving.as_of import AsOfRefused, parse_offsets
 
 
 @pytest.fixture
 def ask(spark, settings):
-    def rows(table, **moment):
-        return spark.sql(query(settings, table, Moment(**moment))).collect()
-
-    return rows
+    return asker(spark, settings)
 
 
-def test_a_captured_table_is_what_its_changes_had_made_of_it_before_any_offset_version_and_time(source, ask):
-    dice, orders, after = random.Random(7), {}, [{}]
-    versions, times, current = {}, {}, Tables.of(source.contract).current
-    for _ in range(6):
-        for _ in range(5):
-            key, lsn = str(dice.randrange(6)), 10 * len(after)
-            if key in orders and dice.random() < 0.3:
-                source.delete(lsn, order_id=key)
-                del orders[key]
-            else:
-                orders[key] = f"kind{lsn}"
-                source.insert(key, lsn, kind=orders[key])
-            after.append(dict(orders))
-        source.refine()
-        commit = next(c for c in lake.commits(source.settings, current) if "ranges" in c.record)
-        versions[commit.version], times[commit.timestamp] = dict(orders), dict(orders)
-
-    def there(**moment):
-        return {row.order_id: row.kind for row in ask(current, **moment) if not row._deleted}
-
-    for offset in dice.sample(range(len(after)), 12):
-        assert there(offsets={"": {0: offset}}) == after[offset]
-    for version, expected in versions.items():
-        assert there(version=version) == expected
-    for milliseconds, expected in times.items():
-        assert there(time=datetime.fromtimestamp(milliseconds / 1000, UTC)) == expected
+def test_a_captured_table_is_what_its_changes_had_made_of_it_before_any_offset_version_and_time(source):
+    assert_as_of_random_moments(source, 24)
 
 
 def test_events_and_bronze_have_what_came_before_the_offsets_and_whole_partitions_that_are_not_named(
