@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 import kafka
+from confluent_kafka import KafkaError, KafkaException
 
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.errors import LockstepError
@@ -38,6 +39,8 @@ KEEP_ALL = {"message.timestamp.type": "CreateTime", "retention.ms": "-1", "clean
 _BOOTSTRAP_MS = 8_000
 # Longer than the transaction timeout of any producer of ours: the broker has ended each of their transactions by then.
 _OPEN_TRANSACTION_SECONDS = 90
+
+_FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
 
 class KafkaUnavailable(LockstepError):
@@ -86,6 +89,11 @@ def confluent_config(settings: Settings) -> dict[str, Any]:
     if not _verifies_host(properties):
         config["ssl.endpoint.identification.algorithm"] = "none"
     return config
+
+
+def is_fenced(error: KafkaException) -> bool:
+    """Whether a newer producer has taken over the transactional id."""
+    return error.args[0].code() in _FENCED
 
 
 def consumer(settings: Settings, **options: Any) -> kafka.KafkaConsumer:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from lockstep.failpoints import failpoint
-from lockstep.kafka_clients import confluent_config, latest_by_key
+from lockstep.kafka_clients import confluent_config, is_fenced, latest_by_key
 from lockstep.sinks.attempts import first_attempt
 from lockstep.sinks.errors import DeliveryFailed, Fenced, InvalidRow
 from lockstep.sinks.message import IDEMPOTENCY_KEY, Keyed, Message
@@ -34,7 +34,6 @@ BATCHES = "lockstep-deliveries"
 BATCHES_TOPIC = {BATCHES: {"num_partitions": 1, "configs": {"cleanup.policy": "compact"}}}
 # How long Kafka may take to acknowledge a batch. After that the batch fails and runs again, so more would only hide an outage.
 TIMEOUT_SECONDS = 30.0
-_FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 
 
 class Sender(Protocol):
@@ -154,7 +153,7 @@ class ExactlyOnce:
         return sent
 
     def _describe(self, error: KafkaException, batch_id: int) -> Exception:
-        if error.args[0].code() in _FENCED:
+        if is_fenced(error):
             return Fenced(
                 f"{self.name}: another process delivers for it now (transactional id {self.transactional_id}), and this one "
                 f"did not send batch {batch_id}. Stop one of the two."

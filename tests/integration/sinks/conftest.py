@@ -6,16 +6,14 @@ import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from tests.support.committed import read_all
 from tests.support.receivers import Mailbox, served
 
 from lockstep.failpoints import VARIABLE
-from lockstep.kafka_clients import confluent_config
 from lockstep.settings import Settings
 
 DELIVERER = Path(__file__).with_name("deliverer.py")
@@ -54,28 +52,6 @@ def query(settings: Settings, tmp_path: Path) -> Callable[..., Query]:
 def arrived(settings: Settings) -> Iterator[Callable[[str], Counter[str]]]:
     """Counts how often each id is in a topic, for a reader with ``read_committed``."""
     yield lambda topic: Counter(dict(m.headers())["Idempotency-Key"].decode() for m in read_all(settings, topic))
-
-
-def read_all(settings: Settings, topic: str):
-    """All committed records, each partition to its end."""
-    own = {
-        "group.id": "unused",
-        "isolation.level": "read_committed",
-        "enable.partition.eof": True,
-        "auto.offset.reset": "earliest",
-    }
-    with closing(Consumer(confluent_config(settings) | own)) as reader:
-        partitions = reader.list_topics(topic, timeout=10).topics[topic].partitions
-        reader.assign([TopicPartition(topic, p, 0) for p in partitions])
-        open_ones = set(partitions)
-        while open_ones:
-            message = reader.poll(10)
-            assert message is not None, f"{topic} was not read to its end: a transaction is open"
-            if message.error() is None:
-                yield message
-            else:
-                assert message.error().code() == KafkaError._PARTITION_EOF
-                open_ones.discard(message.partition())
 
 
 @pytest.fixture

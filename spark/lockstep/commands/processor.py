@@ -1,0 +1,214 @@
+"""The processor of one partition: it decides commands, and writes what they become.
+
+Kafka has no conditional append, so nothing keeps two writers from deciding on the same state. Therefore a partition has one
+processor: its transactional id is that of the partition, and a newer processor fences the older one. One transaction has the
+events, the outcomes, perhaps a snapshot, and the position in the commands. All of it is read, or nothing.
+"""
+
+import logging
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing, suppress
+from datetime import datetime
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from lockstep.commands.aggregate import Aggregate
+from lockstep.commands.decisions import Partition
+from lockstep.commands.errors import CommandsFailed, Fenced
+from lockstep.commands.records import Record, Recorded, event_value, snapshot_records
+from lockstep.commands.restore import restore
+from lockstep.commands.topics import ensure, milliseconds, reader, record_of
+from lockstep.failpoints import failpoint
+from lockstep.kafka_clients import confluent_config, is_fenced
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+log = logging.getLogger("lockstep.commands")
+
+# How long Kafka may take to confirm a transaction. After that a new processor begins where the log says.
+_TIMEOUT_SECONDS = 30.0
+# Of one transaction: more would let the first of them wait longer for its answer.
+_COMMANDS = 500
+
+
+class Processor:
+    """Decides the commands of one partition. It belongs to one thread, and is thrown away when it raises.
+
+    Args:
+        number: the partition.
+
+    Raises:
+        CommandsFailed: Kafka begins no transaction.
+    """
+
+    def __init__(self, settings: "Settings", aggregate: Aggregate[Any, Any, Any], number: int) -> None:
+        self.settings, self.aggregate, self.number = settings, aggregate, number
+        self._commands = aggregate.topic("commands")
+        self._producer = self._open()
+        # Whatever an older processor began is over by now, so the log is final.
+        self._partition: Partition[Any, Any, Any] = restore(settings, aggregate, number)
+        self._consumer = self._subscribe()
+
+    def run_once(self, seconds: float = 1.0) -> int:
+        """Wait for commands, decide those that are there in one transaction, and return how many there were.
+
+        Raises:
+            Fenced: a newer processor decides for this partition.
+            CommandsFailed: Kafka did not confirm the transaction.
+        """
+        records = self._next(seconds)
+        if not records:
+            return 0
+        failpoint("command-before")
+        try:
+            self._producer.begin_transaction()
+            self._write(records)
+            failpoint("command-open")
+            self._producer.commit_transaction(_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise self._describe(error) from error
+        failpoint("command-committed")
+        return len(records)
+
+    def close(self) -> None:
+        """Leave the log as it is: what is not committed is aborted."""
+        with suppress(KafkaException):
+            self._producer.abort_transaction(_TIMEOUT_SECONDS)
+        self._consumer.close()
+
+    def _open(self) -> Producer:
+        own = {
+            "transactional.id": f"lockstep.{self._commands}.{self.number}",
+            "transaction.timeout.ms": int(_TIMEOUT_SECONDS * 1000),
+            "log_level": 0,
+        }
+        producer = Producer(confluent_config(self.settings) | own)
+        try:
+            producer.init_transactions(_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise self._describe(error) from error
+        return producer
+
+    def _subscribe(self) -> Consumer:
+        group, place = f"lockstep.{self._commands}", TopicPartition(self._commands, self.number)
+        consumer = reader(self.settings, self._commands, self.number, 0, **{"group.id": group})
+        try:
+            (found,) = consumer.committed([place], _TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise self._describe(error) from error
+        if found.offset > 0:
+            consumer.assign([TopicPartition(self._commands, self.number, found.offset)])
+        return consumer
+
+    def _next(self, seconds: float) -> list[Record]:
+        first = self._consumer.poll(seconds)
+        found = [first, *self._consumer.consume(_COMMANDS - 1, timeout=0)] if first else []
+        for message in found:
+            error = message.error()
+            if error is not None:
+                raise CommandsFailed(
+                    f"{self._commands}-{self.number} cannot be read: {error.str()}. Where commands were lost, their senders have "
+                    "no outcome and send them again; set the position of the group with `lockstep kafka consumer-groups`."
+                )
+        return [record_of(message) for message in found]
+
+    def _write(self, records: list[Record]) -> None:
+        partition = self._partition
+        partition.forget()
+        decisions = [self._decide(record) for record in records]
+        new = [recorded for _, events in decisions for recorded in events]
+        offsets = self._append("events", [(r.key.encode(), event_value(r), r.at) for r in new])
+        for recorded, offset in zip(new, offsets, strict=True):
+            outcome = partition.outcomes[recorded.command_id]
+            partition.outcomes[recorded.command_id] = outcome.model_copy(update={"after": offset + 1})
+        answers = [
+            (partition.outcomes[command_id], record.at)
+            for record, (command_id, _) in zip(records, decisions, strict=True)
+        ]
+        self._append("outcomes", [(o.command_id.encode(), o.model_dump_json().encode(), at) for o, at in answers])
+        if new and partition.unsaved >= self.aggregate.snapshot_every:
+            saved = snapshot_records(self.aggregate, partition.entities, partition.changed, offsets[-1] + 1)
+            self._append("snapshots", [(key, value, records[-1].at) for key, value in saved])
+            partition.saved()
+        position = TopicPartition(self._commands, self.number, records[-1].offset + 1)
+        self._producer.send_offsets_to_transaction(
+            [position], self._consumer.consumer_group_metadata(), _TIMEOUT_SECONDS
+        )
+
+    def _decide(self, record: Record) -> tuple[str, list[Recorded[Any]]]:
+        try:
+            return self._partition.decide(record)
+        except Exception as error:  # the code of others, which may raise anything
+            raise CommandsFailed(
+                f"The command at {record.place} cannot be decided: {self.aggregate.name} raises "
+                f"{type(error).__name__}: {error}. It waits there, and those behind it: correct `decide` or `evolve`, run again."
+            ) from error
+
+    def _append(self, part: str, records: list[tuple[bytes, bytes, datetime]]) -> list[int]:
+        """Write records to the partition of one of the topics, and return their offsets."""
+        offsets: list[int] = []
+        errors: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                errors.append(error)
+            else:
+                offsets.append(message.offset() or 0)
+
+        topic = self.aggregate.topic(part)
+        for key, value, at in records:
+            while True:
+                try:
+                    self._producer.produce(topic, value, key, self.number, delivered, timestamp=milliseconds(at))
+                    break
+                except BufferError:
+                    # The producer's queue is full: wait until some records are acknowledged.
+                    self._producer.poll(1)
+        try:
+            left = self._producer.flush(_TIMEOUT_SECONDS)
+        except SystemError as error:
+            # The client raises a fatal error, and then calls `delivered`: Python makes another error of that.
+            raise error.__cause__ or error from None
+        if errors or left:
+            raise KafkaException(
+                errors[0] if errors else KafkaError(KafkaError._TIMED_OUT, f"{left} records were not taken")
+            )
+        return sorted(offsets)
+
+    def _describe(self, error: KafkaException) -> CommandsFailed:
+        place = f"{self._commands}-{self.number}"
+        if is_fenced(error):
+            return Fenced(
+                f"{place}: a newer processor decides for it, and nothing that this one wrote since is read. Stop one."
+            )
+        return CommandsFailed(
+            f"{place}: Kafka did not confirm the transaction ({error.args[0].str()}). Run again: a new processor begins where "
+            "the log says, and decides nothing twice."
+        )
+
+
+def run(settings: "Settings", aggregate: Aggregate[Any, Any, Any], numbers: Iterable[int], stop: Event) -> None:
+    """Run the processors of these partitions, a thread each, until one of them fails or ``stop`` is set.
+
+    Raises:
+        CommandsFailed: what the first of them failed with. The others have stopped then.
+    """
+    ensure(settings, aggregate)
+
+    def work(number: int) -> None:
+        try:
+            with closing(Processor(settings, aggregate, number)) as processor:
+                log.info("%s-%d: decides commands", aggregate.topic("commands"), number)
+                while not stop.is_set():
+                    processor.run_once()
+        finally:
+            stop.set()
+
+    numbers = [*numbers]
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        for done in as_completed([pool.submit(work, number) for number in numbers]):
+            done.result()
