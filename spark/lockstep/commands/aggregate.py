@@ -102,7 +102,7 @@ Read: TypeAlias = Callable[[str], AnyState]
 Entities: TypeAlias = Mapping[tuple[str, str], Entity[AnyState]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Aggregate(Generic[AnyState, AnyCommand, AnyEvent]):
     """How commands become events, and events a state.
 

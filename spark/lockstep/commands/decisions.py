@@ -17,6 +17,7 @@ class Partition(Generic[AnyState, AnyCommand, AnyEvent]):
     Args:
         entities: by key and name.
         outcomes: by the command's id, the oldest first.
+        position: the offset of the next command.
         clock: decisions are never earlier than it, so that the times of events rise.
         changed: the entities that differ from the newest snapshot.
         unsaved: how many events the newest snapshot does not have.
@@ -26,12 +27,14 @@ class Partition(Generic[AnyState, AnyCommand, AnyEvent]):
     number: int
     entities: dict[tuple[str, str], Entity[AnyState]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    position: int = 0
     clock: datetime | None = None
     changed: set[tuple[str, str]] = field(default_factory=set)
     unsaved: int = 0
 
     def decide(self, record: Record) -> tuple[str, list[Recorded[AnyEvent]]]:
         """The id of a command, whose outcome is known after this call, and its new events: none, where it was answered before."""
+        self.position = record.offset + 1
         at = max(record.at, self.clock or record.at)
         self.clock = at
         try:

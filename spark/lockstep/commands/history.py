@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
 
 from lockstep.commands.aggregate import Aggregate, AnyCommand, AnyEvent, AnyState, Entity
-from lockstep.commands.records import Recorded, partition_of, read_event
-from lockstep.commands.topics import committed
+from lockstep.commands.log import events
+from lockstep.commands.records import Recorded, partition_of
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -22,12 +22,12 @@ class Step(Generic[AnyState, AnyEvent]):
 
 
 def steps(
-    aggregate: Aggregate[AnyState, AnyCommand, AnyEvent], events: Iterable[Recorded[AnyEvent]], key: str, name: str
+    aggregate: Aggregate[AnyState, AnyCommand, AnyEvent], log: Iterable[Recorded[AnyEvent]], key: str, name: str
 ) -> list[Step[AnyState, AnyEvent]]:
     """The events of an entity, in their order. Pure."""
     found: list[Step[AnyState, AnyEvent]] = []
     entity = Entity(aggregate.initial)
-    for one in events:
+    for one in log:
         if one.key == key and name in one.event.entities:
             entity = dict(aggregate.after({(key, name): entity}, key, one.event, one.at))[key, name]
             found.append(Step(one, entity))
@@ -44,5 +44,4 @@ def at(
 def history(settings: "Settings", aggregate: Aggregate[Any, Any, Any], key: str, name: str) -> list[Step[Any, Any]]:
     """The events of an entity that the log has now, from the first one on. It has each write whose outcome was read before."""
     number = partition_of(key, aggregate.partitions)
-    log = committed(settings, aggregate.topic("events"), number)
-    return steps(aggregate, (read_event(aggregate, record) for record in log), key, name)
+    return steps(aggregate, (event for _, event in events(settings, aggregate, number)), key, name)

@@ -6,19 +6,20 @@ events, the outcomes, perhaps a snapshot, and the position in the commands. All 
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, suppress
 from datetime import datetime
+from itertools import zip_longest
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from lockstep.commands.aggregate import Aggregate
 from lockstep.commands.decisions import Partition
 from lockstep.commands.errors import CommandsFailed, Fenced
-from lockstep.commands.records import Record, Recorded, event_value, snapshot_records
+from lockstep.commands.records import COMMAND_OFFSET, Record, Recorded, event_value, snapshot_records
 from lockstep.commands.restore import restore
 from lockstep.commands.topics import ensure, milliseconds, reader, record_of
 from lockstep.failpoints import failpoint
@@ -48,10 +49,11 @@ class Processor:
     def __init__(self, settings: "Settings", aggregate: Aggregate[Any, Any, Any], number: int) -> None:
         self.settings, self.aggregate, self.number = settings, aggregate, number
         self._commands = aggregate.topic("commands")
+        self._group = f"lockstep.{self._commands}"
         self._producer = self._open()
         # Whatever an older processor began is over by now, so the log is final.
         self._partition: Partition[Any, Any, Any] = restore(settings, aggregate, number)
-        self._consumer = self._subscribe()
+        self._consumer = reader(settings, self._commands, number, self._partition.position, **{"group.id": self._group})
 
     def run_once(self, seconds: float = 1.0) -> int:
         """Wait for commands, decide those that are there in one transaction, and return how many there were.
@@ -82,7 +84,7 @@ class Processor:
 
     def _open(self) -> Producer:
         own = {
-            "transactional.id": f"lockstep.{self._commands}.{self.number}",
+            "transactional.id": f"{self._group}.{self.number}",
             "transaction.timeout.ms": int(_TIMEOUT_SECONDS * 1000),
             "log_level": 0,
         }
@@ -93,17 +95,6 @@ class Processor:
             raise self._describe(error) from error
         return producer
 
-    def _subscribe(self) -> Consumer:
-        group, place = f"lockstep.{self._commands}", TopicPartition(self._commands, self.number)
-        consumer = reader(self.settings, self._commands, self.number, 0, **{"group.id": group})
-        try:
-            (found,) = consumer.committed([place], _TIMEOUT_SECONDS)
-        except KafkaException as error:
-            raise self._describe(error) from error
-        if found.offset > 0:
-            consumer.assign([TopicPartition(self._commands, self.number, found.offset)])
-        return consumer
-
     def _next(self, seconds: float) -> list[Record]:
         first = self._consumer.poll(seconds)
         found = [first, *self._consumer.consume(_COMMANDS - 1, timeout=0)] if first else []
@@ -111,8 +102,8 @@ class Processor:
             error = message.error()
             if error is not None:
                 raise CommandsFailed(
-                    f"{self._commands}-{self.number} cannot be read: {error.str()}. Where commands were lost, their senders have "
-                    "no outcome and send them again; set the position of the group with `lockstep kafka consumer-groups`."
+                    f"{self._commands}-{self.number} cannot be read from offset {self._partition.position} on: {error.str()}. "
+                    "Where the topic was made again, its old outcomes stand for other commands: give the aggregate another name."
                 )
         return [record_of(message) for message in found]
 
@@ -125,16 +116,18 @@ class Processor:
         for recorded, offset in zip(new, offsets, strict=True):
             outcome = partition.outcomes[recorded.command_id]
             partition.outcomes[recorded.command_id] = outcome.model_copy(update={"after": offset + 1})
-        answers = [
-            (partition.outcomes[command_id], record.at)
-            for record, (command_id, _) in zip(records, decisions, strict=True)
-        ]
-        self._append("outcomes", [(o.command_id.encode(), o.model_dump_json().encode(), at) for o, at in answers])
+        answers = [(partition.outcomes[id], record) for record, (id, _) in zip(records, decisions, strict=True)]
+        self._append(
+            "outcomes",
+            [(o.command_id.encode(), o.model_dump_json().encode(), record.at) for o, record in answers],
+            [{COMMAND_OFFSET: str(record.offset)} for _, record in answers],
+        )
         if new and partition.unsaved >= self.aggregate.snapshot_every:
             saved = snapshot_records(self.aggregate, partition.entities, partition.changed, offsets[-1] + 1)
             self._append("snapshots", [(key, value, records[-1].at) for key, value in saved])
             partition.saved()
-        position = TopicPartition(self._commands, self.number, records[-1].offset + 1)
+        # For tools that show the lag of groups.
+        position = TopicPartition(self._commands, self.number, partition.position)
         self._producer.send_offsets_to_transaction(
             [position], self._consumer.consumer_group_metadata(), _TIMEOUT_SECONDS
         )
@@ -148,7 +141,12 @@ class Processor:
                 f"{type(error).__name__}: {error}. It waits there, and those behind it: correct `decide` or `evolve`, run again."
             ) from error
 
-    def _append(self, part: str, records: list[tuple[bytes, bytes, datetime]]) -> list[int]:
+    def _append(
+        self,
+        part: str,
+        records: Sequence[tuple[bytes, bytes, datetime]],
+        headers: Iterable[dict[str, str | bytes | None]] = (),
+    ) -> list[int]:
         """Write records to the partition of one of the topics, and return their offsets."""
         offsets: list[int] = []
         errors: list[KafkaError] = []
@@ -160,10 +158,18 @@ class Processor:
                 offsets.append(message.offset() or 0)
 
         topic = self.aggregate.topic(part)
-        for key, value, at in records:
+        for (key, value, at), own in zip_longest(records, headers):
             while True:
                 try:
-                    self._producer.produce(topic, value, key, self.number, delivered, timestamp=milliseconds(at))
+                    self._producer.produce(
+                        topic,
+                        value,
+                        key,
+                        self.number,
+                        on_delivery=delivered,
+                        timestamp=milliseconds(at),
+                        headers=own or {},
+                    )
                     break
                 except BufferError:
                     # The producer's queue is full: wait until some records are acknowledged.
@@ -191,15 +197,19 @@ class Processor:
         )
 
 
-def run(settings: "Settings", aggregate: Aggregate[Any, Any, Any], numbers: Iterable[int], stop: Event) -> None:
+def run(settings: "Settings", partitions: Mapping[Aggregate[Any, Any, Any], Iterable[int]], stop: Event) -> None:
     """Run the processors of these partitions, a thread each, until one of them fails or ``stop`` is set.
+
+    Args:
+        partitions: of each aggregate.
 
     Raises:
         CommandsFailed: what the first of them failed with. The others have stopped then.
     """
-    ensure(settings, aggregate)
+    for aggregate in partitions:
+        ensure(settings, aggregate)
 
-    def work(number: int) -> None:
+    def work(aggregate: Aggregate[Any, Any, Any], number: int) -> None:
         try:
             with closing(Processor(settings, aggregate, number)) as processor:
                 log.info("%s-%d: decides commands", aggregate.topic("commands"), number)
@@ -208,7 +218,7 @@ def run(settings: "Settings", aggregate: Aggregate[Any, Any, Any], numbers: Iter
         finally:
             stop.set()
 
-    numbers = [*numbers]
-    with ThreadPoolExecutor(len(numbers)) as pool:
-        for done in as_completed([pool.submit(work, number) for number in numbers]):
+    places = [(aggregate, number) for aggregate, numbers in partitions.items() for number in numbers]
+    with ThreadPoolExecutor(len(places)) as pool:
+        for done in as_completed([pool.submit(work, *place) for place in places]):
             done.result()

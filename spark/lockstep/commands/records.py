@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Generic
@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from lockstep.commands.aggregate import ENVELOPE, Aggregate, AnyEvent, AnyState, Entities, Entity
 from lockstep.commands.errors import LogUnreadable
 
+# The header of an outcome with the offset of its command: a processor begins after the newest one.
+COMMAND_OFFSET = "lockstep-command-offset"
 # The key of the record that says up to where the snapshot of a partition goes.
 POSITION = b"position"
 
@@ -60,7 +62,7 @@ class Outcome(BaseModel):
 
 @dataclass(frozen=True)
 class Record:
-    """A record of the log: where it is, its bytes, and its Kafka timestamp (UTC)."""
+    """A record of the log: where it is, its bytes, its Kafka timestamp (UTC), and its headers."""
 
     topic: str
     partition: int
@@ -68,6 +70,7 @@ class Record:
     key: bytes
     value: bytes
     at: datetime
+    headers: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def place(self) -> str:

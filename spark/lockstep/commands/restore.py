@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.commands.aggregate import Aggregate
 from lockstep.commands.decisions import Partition
-from lockstep.commands.records import Outcome, read_event, read_snapshot
+from lockstep.commands.log import events
+from lockstep.commands.records import COMMAND_OFFSET, Outcome, read_snapshot
 from lockstep.commands.topics import committed, first_since, newest_time
 
 if TYPE_CHECKING:
@@ -14,26 +15,32 @@ AnyAggregate = Aggregate[Any, Any, Any]
 
 
 def restore(settings: "Settings", aggregate: AnyAggregate, number: int) -> Partition[Any, Any, Any]:
-    """The state of a partition after all events that the log has."""
+    """The state of a partition after all that its log has: events, and outcomes."""
     snapshots = committed(settings, aggregate.topic("snapshots"), number)
     saved = read_snapshot(aggregate, {record.key: record.value for record in snapshots})
     partition = Partition(aggregate, number, dict(saved.entities))
-    for record in committed(settings, aggregate.topic("events"), number, saved.position):
-        partition.fold(read_event(aggregate, record))
+    for _, event in events(settings, aggregate, number, saved.position):
+        partition.fold(event)
     _remember(settings, partition)
     return partition
 
 
 def _remember(settings: "Settings", partition: Partition[Any, Any, Any]) -> None:
-    """Take the outcomes that a command which is sent again may still be answered with."""
-    topic = partition.aggregate.topic("outcomes")
-    newest = newest_time(settings, topic, partition.number)
+    """Take the outcomes that a command which is sent again may still be answered with, and the position in the commands.
+
+    A group's offsets would not do as the position: Kafka forgets them when no command has come for a week.
+    """
+    topic, number = partition.aggregate.topic("outcomes"), partition.number
+    newest = newest_time(settings, topic, number)
     if newest is None:
         return
     since = newest - partition.aggregate.dedup_window
-    for record in committed(settings, topic, partition.number, first_since(settings, topic, partition.number, since)):
-        outcome = Outcome.model_validate_json(record.value)
+    records = [*committed(settings, topic, number, first_since(settings, topic, number, since))]
+    # The newest may be of a transaction that was aborted, and all others be older than the window.
+    for record in records or committed(settings, topic, number):
+        partition.position = int(record.headers[COMMAND_OFFSET]) + 1
         partition.clock = max(record.at, partition.clock or record.at)
+        outcome = Outcome.model_validate_json(record.value)
         # One that was given again has the time of the first.
         if outcome.at >= since:
             partition.outcomes.setdefault(outcome.command_id, outcome)

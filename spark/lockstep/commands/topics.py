@@ -1,10 +1,10 @@
 """The topics of an aggregate, and how they are read: committed records only, to the end that the log has now."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
@@ -21,6 +21,7 @@ _TIMEOUT_SECONDS = 30.0
 # Longer than the transaction timeout of a processor: the broker has ended each of their transactions by then.
 _OPEN_TRANSACTION_SECONDS = 90
 _BATCH = 1_000
+_FETCH_MS = 10
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A command's time is when the broker took it: senders' clocks do not decide what comes first.
 _CONFIGS = {
@@ -72,7 +73,7 @@ def end_of(settings: "Settings", topic: str, partition: int) -> int:
             ) from error
 
 
-def committed(settings: "Settings", topic: str, partition: int, start: int = 0) -> Iterator[Record]:
+def committed(settings: "Settings", topic: str, partition: int, start: int = 0) -> Generator[Record]:
     """The committed records of a partition, from an offset up to the end that the log has at the call.
 
     It waits for transactions that are open before that end, so it misses nothing that was committed before the call.
@@ -84,9 +85,11 @@ def committed(settings: "Settings", topic: str, partition: int, start: int = 0) 
     deadline = time.monotonic() + _OPEN_TRANSACTION_SECONDS
     if start >= end:
         return
-    with closing(reader(settings, topic, partition, start, **{"enable.partition.eof": True})) as consumer:
+    # The broker lets a fetch at the end of the log wait, and only after it says that this was the end.
+    own = {"enable.partition.eof": True, "fetch.wait.max.ms": _FETCH_MS}
+    with closing(reader(settings, topic, partition, start, **own)) as consumer:
         while True:
-            for message in consumer.consume(_BATCH, timeout=0.2):
+            for message in consumer.consume(_BATCH, timeout=0.05):
                 error = message.error()
                 if error is None:
                     yield record_of(message)
@@ -127,7 +130,8 @@ def record_of(message: Message) -> Record:
     partition, offset = message.partition(), message.offset()
     assert partition is not None and offset is not None, "it was read"  # noqa: S101
     at = _time(message.timestamp()[1])
-    return Record(message.topic() or "", partition, offset, message.key() or b"", message.value() or b"", at)
+    headers = dict(cast("list[tuple[str, bytes]]", message.headers() or []))
+    return Record(message.topic() or "", partition, offset, message.key() or b"", message.value() or b"", at, headers)
 
 
 def milliseconds(at: datetime) -> int:

@@ -57,7 +57,7 @@ class Bank:
         """Processors of all partitions run."""
         stop = Event()
         with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(run, self.settings, self.aggregate, range(self.aggregate.partitions), stop)
+            running = pool.submit(run, self.settings, {self.aggregate: range(self.aggregate.partitions)}, stop)
             try:
                 yield
             finally:

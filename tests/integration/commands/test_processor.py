@@ -7,9 +7,11 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from kafka import TopicPartition
 
 from lockstep.commands.client import send
 from lockstep.commands.errors import CommandsFailed, Fenced, NoOutcome, TopicsDiffer
@@ -17,6 +19,7 @@ from lockstep.commands.history import history
 from lockstep.commands.processor import Processor
 from lockstep.commands.restore import restore
 from lockstep.commands.topics import ensure
+from lockstep.kafka_clients import admin
 from shop.aggregates.accounts import Deposit, Open, Transfer, Withdraw
 
 TRANSFERS = 1_000
@@ -131,11 +134,25 @@ def test_a_command_that_is_sent_twice_has_one_effect_and_the_same_answer_after_a
     assert Counter(e["type"] for e in accounts.read("events")) == {"opened": 1, "deposited": 2}
 
 
+def test_a_processor_that_starts_when_kafka_has_forgotten_its_group_decides_nothing_again(bank, settings):
+    accounts = bank(dedup_window=timedelta(0))
+    with accounts.deciding():
+        accounts.send(opened("alice"))
+        accounts.send(deposit("alice", 10))
+    group = f"lockstep.{accounts.aggregate.topic('commands')}"
+    with closing(admin(settings)) as client:
+        client.delete_group_offsets(group, [TopicPartition(accounts.aggregate.topic("commands"), 0)])
+        assert client.list_group_offsets({group: None})[group] == {}
+    with accounts.deciding():
+        assert accounts.send(deposit("alice", 5)).version == 3
+    assert [*balances(accounts.read("events"))][-1]["alice"] == 15
+
+
 def test_a_writer_reads_its_own_write_from_the_log(bank, settings):
     accounts = bank()
     with accounts.deciding():
         accounts.send(opened("alice"))
-        for total in range(1, 20):
+        for total in range(1, 6):
             outcome = accounts.send(deposit("alice", 1))
             steps = history(settings, accounts.aggregate, "GBP", "alice")
             assert (steps[-1].entity.state.balance, steps[-1].entity.version) == (total, outcome.version)
