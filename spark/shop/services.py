@@ -1,4 +1,4 @@
-"""What the shop adds to the stack: it is open, as the service ``shop``, once somebody opens it."""
+"""What the shop adds to the stack, once somebody starts it: it is open (``shop``), and decides commands (``commands``)."""
 
 import sys
 
@@ -19,4 +19,15 @@ def _is_open(_settings: Settings) -> str:
 
 
 SHOP = Service(name="shop", check=_is_open, launch=_open, needs=("postgres", "kafka"), megabytes=300, on_demand=True)
-SERVICES = (SHOP,)
+
+
+def _decide(settings: Settings) -> Launch:
+    return Launch([sys.executable, "-P", "-m", "lockstep.cli", "commands", "run"], cwd=settings.home)
+
+
+def _decides(_settings: Settings) -> str:
+    return "decides commands"
+
+
+COMMANDS = Service(name="commands", check=_decides, launch=_decide, needs=("kafka",), megabytes=200, on_demand=True)
+SERVICES = (SHOP, COMMANDS)

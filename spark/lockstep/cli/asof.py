@@ -1,11 +1,11 @@
 """``lockstep asof``: a table as it was."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from lockstep import settings as configuration
+from lockstep.cli.options import instant
 from lockstep.cli.sql import AsCsv, Limit, SqlRefused, run
 from lockstep.serving.as_of import AsOfRefused, Moment, parse_offsets, query
 
@@ -33,7 +33,7 @@ def asof(
     if sum([bool(time), version is not None, bool(offset)]) != 1:
         raise AsOfRefused("Give one of --time, --version and --offset.")
     settings = configuration.load()
-    moment = Moment(version, _instant(time) if time else None, parse_offsets(offset or []))
+    moment = Moment(version, instant(time) if time else None, parse_offsets(offset or []))
     statement = query(settings, table, moment)
     try:
         run(settings, statement, as_csv, limit)
@@ -42,11 +42,3 @@ def asof(
             f"{table} cannot be read as it was then. Files that were replaced are kept for {settings.retain_hours} hours "
             f"(LOCKSTEP_RETAIN_HOURS). Spark says: {refusal}"
         ) from refusal
-
-
-def _instant(text: str) -> datetime:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise AsOfRefused(f"--time {text} is no time: write it as 2026-11-20T10:00:00Z.") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

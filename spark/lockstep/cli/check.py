@@ -7,6 +7,7 @@ from rich.console import Console
 
 from lockstep import settings
 from lockstep.catalog import connect
+from lockstep.commands.registry import AGGREGATES
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS, named
 from lockstep.definition.trial import ensure
@@ -20,7 +21,7 @@ def check(views: Annotated[str, typer.Argument(help="Names, comma-separated.")] 
     console = Console(highlight=False, soft_wrap=True)
     refused = []
     config = settings.load()
-    for file, reason in (CONTRACTS.broken | VIEWS.broken | suites.problems(config)).items():
+    for file, reason in (CONTRACTS.broken | VIEWS.broken | AGGREGATES.broken | suites.problems(config)).items():
         refused.append(file)
         console.print(f"{file}: {reason}", style="red", markup=False)
     with connect(config, "check") as spark:

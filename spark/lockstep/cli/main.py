@@ -39,6 +39,7 @@ _COMMANDS = {
     "quarantine": "lockstep.cli.quarantine:app",
     "serving": "lockstep.cli.serving:serving",
     "wait": "lockstep.cli.wait:wait",
+    "commands": "lockstep.cli.commands:app",
     "replay": "lockstep.cli.replay:app",
     "checkpoints": "lockstep.cli.checkpoints:app",
     "leases": "lockstep.cli.leases:app",

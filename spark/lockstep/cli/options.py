@@ -1,9 +1,10 @@
-"""Options of a command that are derived from the JSON schema of a pydantic model, so that a field is spelled once."""
+"""Options that several commands have, and those that are derived from a pydantic model, so that a field is spelled once."""
 
 import functools
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,19 @@ _TYPES: Mapping[str, Any] = {"boolean": bool, "integer": int, "number": float, "
 
 class OptionInvalid(LockstepError):
     """An option has a value that is not of its type."""
+
+
+def instant(text: str) -> datetime:
+    """The moment that ``--time`` names; without a time zone it is in UTC.
+
+    Raises:
+        OptionInvalid: it is no time.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise OptionInvalid(f"--time {text} is no time: write it as 2026-11-20T10:00:00Z.") from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def options_of(model: type[BaseModel]) -> Callable[[Callable[..., None]], Callable[..., None]]:

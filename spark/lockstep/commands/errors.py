@@ -25,3 +25,7 @@ class NoOutcome(LockstepError):
 
 class UnknownAggregate(LockstepError):
     """No aggregate has that name."""
+
+
+class CommandInvalid(LockstepError):
+    """It is no command of the aggregate."""

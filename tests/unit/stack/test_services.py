@@ -41,7 +41,7 @@ def test_airflow_is_the_name_of_all_its_processes() -> None:
 def test_services_on_demand_start_only_when_they_are_named() -> None:
     assert {"shop", "spark-history"}.isdisjoint(service.name for service in select())
     assert [service.name for service in select(["shop"])] == ["postgres", "kafka", "shop"]
-    assert known().keys() - SERVICES.keys() == {"shop"}
+    assert known().keys() - SERVICES.keys() == {"shop", "commands"}
 
 
 def test_a_misspelt_service_is_refused_with_the_names_that_there_are() -> None:
