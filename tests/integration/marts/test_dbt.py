@@ -140,6 +140,8 @@ def test_a_full_refresh_is_one_commit_and_one_that_fails_leaves_the_last_good_ve
     assert project.run(0, 0, "--full-refresh") == 0
     assert project.mart() == {9: 90}
     assert project.commits() == ["CREATE OR REPLACE TABLE AS SELECT"] * 2
+    assert project.run(0, 0, "--full-refresh") == 0
+    assert project.commits() == ["CREATE OR REPLACE TABLE AS SELECT"] * 3, "as often as one likes"
     project.model("select cast(raise_error('no') as date) as day, amount from {{{{ source('silver', '{table}') }}}}")
     assert project.run(0, 0, "--full-refresh") == 1
     assert project.mart() == {9: 90}

@@ -15,7 +15,11 @@
         this ~ ": remove location_root. Lockstep chooses the place of a table by its schema, so that no target writes into another's."
     ) }}
   {%- endif -%}
+  location '{{ path_of_table() }}'
+{%- endmacro %}
+
+{% macro path_of_table() -%}
   {%- set schema = 'marts' if model.schema == 'marts_built' else model.schema -%}
   {%- set folder = schema if target.name == 'prod' else '_dbt/' ~ schema -%}
-  location '{{ env_var("LOCKSTEP_LAKE") }}/{{ folder }}/{{ model.alias }}'
+  {{ return(env_var("LOCKSTEP_LAKE") ~ '/' ~ folder ~ '/' ~ model.alias) }}
 {%- endmacro %}
