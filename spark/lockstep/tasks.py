@@ -40,7 +40,7 @@ from lockstep.reconcile import run as reconciliation
 from lockstep.refine import silver
 from lockstep.refine.prepare import prepare as prepare_slices
 from lockstep.results import Outcome, Results, TableResult
-from lockstep.serving import changelog, merged
+from lockstep.serving import merged, publish_changelog
 from lockstep.status.late_tables import late_bronze, late_gold, late_silver
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def gate(layer: str, run_id: str, results: Results) -> dict[str, int]:
 def publish_changelogs() -> dict[str, int]:
     """Publish the rows of captured tables that have passed their gates; the number of records by stream."""
     settings = configuration.load()
-    return changelog.publish_all(settings, [c for c in CONTRACTS.values() if c.kind == "changes"])
+    return publish_changelog.publish_all(settings, [c for c in CONTRACTS.values() if c.kind == "changes"])
 
 
 def bring_up_marts(run_id: str, results: Results) -> list[str]:

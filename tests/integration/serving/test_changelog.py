@@ -14,8 +14,9 @@ from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 from lockstep.cli.changelog import sentence
 from lockstep.definition.tables import Tables
 from lockstep.kafka_clients import admin, consumer
-from lockstep.serving import changelog
-from lockstep.serving.changelog import forget, publish_all, topic_of, verify
+from lockstep.serving import publish_changelog
+from lockstep.serving.changelog import Change, topic_of, verify
+from lockstep.serving.publish_changelog import forget, publish_all
 from lockstep.sinks import kafka_senders
 
 
@@ -70,7 +71,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("place", ["deliver-before", "deliver-open", "deliver-sent"])
 @pytest.mark.parametrize("nth", [1, 2])
 def test_a_kill_neither_loses_a_row_nor_brings_an_older_one_back(source, monkeypatch, place, nth):
-    monkeypatch.setattr(changelog, "AT_ONCE", 2)
+    monkeypatch.setattr(publish_changelog, "AT_ONCE", 2)
     dice, passed = random.Random(nth), count(1)
 
     def failpoint(name):
@@ -110,7 +111,7 @@ def test_what_somebody_else_has_written_to_the_topic_is_named(source):
     source.refine()
     publish(source)
     sender = kafka_senders.AtLeastOnce(source.settings, "intruder", topic_of(source.contract), 1)
-    sender.send([changelog.Change("x", '{"order_id":"9"}', "{}")], 1)
+    sender.send([Change("x", '{"order_id":"9"}', "{}")], 1)
     found = verify(source.settings, source.contract)
     assert found.differing == ('{"order_id":"9"}',)
     assert "1 keys differ; nobody else may write to it" in sentence(found)

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep.serving import changelog
-from lockstep.serving.changelog import Change, Position, pieces, since
+from lockstep.serving import publish_changelog
+from lockstep.serving.changelog import Change, Position, since
+from lockstep.serving.publish_changelog import pieces
 
 
 def test_the_rows_since_some_offsets_are_those_of_later_records_and_of_partitions_that_were_not_there() -> None:
@@ -36,7 +37,7 @@ def test_only_what_comes_from_the_same_log_with_the_same_columns_follows(other: 
 def test_only_the_last_piece_is_marked_and_there_is_always_one(
     monkeypatch: pytest.MonkeyPatch, rows: int, expected: list[int]
 ) -> None:
-    monkeypatch.setattr(changelog, "AT_ONCE", 2)
+    monkeypatch.setattr(publish_changelog, "AT_ONCE", 2)
 
     def changes() -> Iterator[Change]:
         yield from (Change("t:0:1", str(n), None) for n in range(rows))
