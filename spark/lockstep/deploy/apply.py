@@ -42,8 +42,9 @@ def apply(stack: "Stack", observed: Observed, say: Callable[[str], None]) -> Non
     if observed.new_services:
         stack.up([*observed.new_services], say)
     if observed.capture.new or observed.capture.gone:
-        connector.register(stack.settings)
-        say(f"connect: captures {', '.join(captured_tables(stack.settings))}")
+        tables = captured_tables(stack.settings)
+        (connector.register if tables else connector.remove)(stack.settings)
+        say(f"connect: captures {', '.join(tables) or 'nothing'}")
     if observed.tables:
         columns.follow(stack.settings, observed.tables)
         for name in observed.tables:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from lockstep.contracts import CONTRACTS
 from lockstep.deploy.plan import Capture
 from lockstep.stack import connect_api, source
-from lockstep.stack.connector_config import captured_tables, connector_config, new_tables
+from lockstep.stack.connector_config import connector_config, new_tables
 from lockstep.stack.errors import Unhealthy
 
 if TYPE_CHECKING:
@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 def look(settings: "Settings") -> Capture:
-    """Compare the contracts with the connector. Where Kafka Connect or the source does not answer, `lockstep status` says so.
-
-    A project without captured tables needs no connector, and the connector of its last one stays as it is.
-    """
-    if not captured_tables(settings):
-        return Capture()
+    """Compare the contracts with the connector. Where Kafka Connect or the source does not answer, `lockstep status` says so."""
     try:
         config, wanted = connect_api.registered(settings), connector_config(settings)
         new, gone = new_tables(config, wanted), new_tables(wanted, config)

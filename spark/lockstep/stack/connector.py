@@ -6,7 +6,7 @@ from lockstep.settings import Settings
 from lockstep.stack import connect_api
 from lockstep.stack.connector_config import captured_tables, connector_config, is_of_another, new_tables, newest_lsn
 from lockstep.stack.errors import Unhealthy
-from lockstep.stack.new_generation import begin_generation, current_generation
+from lockstep.stack.new_generation import begin_generation, current_generation, forget_position
 from lockstep.stack.source import ask_for_snapshot, source_now, without_old_rows
 
 
@@ -69,6 +69,17 @@ def _register(settings: Settings) -> None:
         connect_api.call(settings, "PUT", "/config", expected)
     else:
         connect_api.call(settings, "POST", "/restart?includeTasks=true&onlyFailed=true")
+
+
+def remove(settings: Settings) -> None:
+    """Remove the connector of a project without captured tables, and its slot, which would keep the source's log for ever.
+
+    Raises:
+        StackError, Unhealthy: Kafka Connect or the source refused a part; it can be called again.
+    """
+    connect_api.stop(settings)
+    forget_position(settings)
+    connect_api.call(settings, "DELETE", "")
 
 
 def advice(tables: Iterable[str]) -> str:

@@ -40,13 +40,20 @@ def _begin(settings: Settings) -> int:
     generation = current_generation(settings, connect_api.get(settings, f"/{settings.package}/config")) + 1
     connect_api.stop(settings)
     connect_api.call(settings, "PUT", "/config", connector_config(settings, generation, source))
-    # Without offsets and without its slot, Debezium begins with a snapshot.
-    connect_api.call(settings, "DELETE", "/offsets")
-    slot = connector_config(settings)["slot.name"]
-    _drop(settings, slot)
+    forget_position(settings)
     _truncate_all(settings, generation)
     connect_api.call(settings, "PUT", "/resume")
     return generation
+
+
+def forget_position(settings: Settings) -> None:
+    """Have the connector, which must be stopped, forget where it is in the source's log: next time it begins with a snapshot.
+
+    Raises:
+        StackError: the replication slot is still in use.
+    """
+    connect_api.call(settings, "DELETE", "/offsets")
+    _drop(settings, connector_config(settings)["slot.name"])
 
 
 def truncate_record(at: int) -> bytes:

@@ -7,8 +7,9 @@ from tests.support.captured import captured_table, taken
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.tables import Tables
 from lockstep.deploy import capture
+from lockstep.deploy.plan import Capture
 from lockstep.reconcile.with_source import verify
-from lockstep.stack import postgres, source
+from lockstep.stack import connector, postgres, source
 
 
 def snapshot_rows(spark, contract):
@@ -45,6 +46,29 @@ def test_the_rows_of_a_new_table_come_and_those_of_the_others_are_not_read_again
     with postgres.connected(settings, settings.package) as database, database.cursor() as sql:
         sql.execute("SELECT count(*) FROM public.debezium_signal")
         assert sql.fetchone() == (0,)
+
+
+def test_with_its_last_table_the_connector_goes_and_a_table_that_comes_back_is_read_again(
+    spark, settings, stack, captured, monkeypatch
+):
+    with taken(settings, captured):
+        assert verify(spark, settings, captured, 120).counts == {}
+    with monkeypatch.context() as patch:
+        patch.delitem(CONTRACTS, captured.name)
+        for name in [n for n, contract in CONTRACTS.items() if contract.kind == "changes"]:
+            patch.delitem(CONTRACTS, name)
+        assert f"public.{captured.name}" in capture.look(settings).gone
+        connector.remove(settings)
+        assert capture.look(settings) == Capture()
+    with postgres.connected(settings, settings.package) as database, database.cursor() as sql:
+        sql.execute("SELECT count(*) FROM pg_replication_slots")
+        assert sql.fetchone() == (0,)
+        sql.execute(f"DELETE FROM public.{captured.name} WHERE id = (SELECT min(id) FROM public.{captured.name})")
+        sql.execute(f"INSERT INTO public.{captured.name} (id) VALUES (2000)")
+    assert f"public.{captured.name}" in capture.look(settings).new
+    connector.register(settings)
+    with taken(settings, captured):
+        assert verify(spark, settings, captured, 120).counts == {}
 
 
 def test_the_plan_names_what_a_new_table_lacks(settings, stack, captured, monkeypatch):
