@@ -62,11 +62,13 @@ def captured_table(stack: Stack, before: Callable[[], None] = lambda: None) -> I
     with closing(Writer(stack.settings, name, seed=0)) as writer:
         writer.write(10)
     before()
+    ran = stack.pid("connect")
     stack.up(["connect"])
     try:
         yield contract
     finally:
-        stack.down(["connect"])
+        if not ran:
+            stack.down(["connect"])
         del CONTRACTS[name]
 
 

@@ -23,7 +23,10 @@ def passed(settings):
         ((end,),) = sql.fetchall()
 
         def is_past() -> bool:
-            sql.execute("SELECT bool_and(confirmed_flush_lsn >= %s) FROM pg_replication_slots", (end,))
+            sql.execute(
+                "SELECT bool_and(confirmed_flush_lsn >= %s) FROM pg_replication_slots WHERE slot_name = 'lockstep'",
+                (end,),
+            )
             return sql.fetchone() == (True,)
 
         Retrying(stop=stop_after_delay(90), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))(is_past)
@@ -61,7 +64,7 @@ def test_with_its_last_table_the_connector_goes_and_a_table_that_comes_back_is_r
         connector.remove(settings)
         assert capture.look(settings) == Capture()
     with postgres.connected(settings, settings.package) as database, database.cursor() as sql:
-        sql.execute("SELECT count(*) FROM pg_replication_slots")
+        sql.execute("SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'lockstep'")
         assert sql.fetchone() == (0,)
         sql.execute(f"DELETE FROM public.{captured.name} WHERE id = (SELECT min(id) FROM public.{captured.name})")
         sql.execute(f"INSERT INTO public.{captured.name} (id) VALUES (2000)")
