@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 import kafka
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.errors import LockstepError
@@ -89,6 +89,16 @@ def confluent_config(settings: Settings) -> dict[str, Any]:
     if not _verifies_host(properties):
         config["ssl.endpoint.identification.algorithm"] = "none"
     return config
+
+
+def produce(client: Producer, topic: str, **record: Any) -> None:
+    """Give a record to a producer of librdkafka; while its queue is full, wait until some records are acknowledged."""
+    while True:
+        try:
+            client.produce(topic, **record)
+            return
+        except BufferError:
+            client.poll(1)
 
 
 def is_fenced(error: KafkaException) -> bool:

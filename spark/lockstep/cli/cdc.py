@@ -1,5 +1,6 @@
 """``lockstep cdc``: is the lake equal to the databases that it captures?"""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -12,6 +13,8 @@ from lockstep.errors import LockstepError
 from lockstep.reconcile.with_source import Verified
 from lockstep.reconcile.with_source import verify as work
 
+Streams = Annotated[list[str] | None, typer.Argument(help="Names of captured tables; all when none is named.")]
+
 app = typer.Typer(help="Captured tables.", no_args_is_help=True)
 
 
@@ -22,9 +25,7 @@ def _root() -> None:
 
 @app.command()
 def verify(
-    streams: Annotated[
-        list[str] | None, typer.Argument(help="Names of captured tables; all when none is named.")
-    ] = None,
+    streams: Streams = None,
     timeout: Annotated[int, typer.Option(min=0, help="How long to wait for silver, in seconds.")] = 300,
 ) -> None:
     """Compare silver with the source database, row by row, as of one snapshot of the database; exit code 1 if they differ.
@@ -34,10 +35,15 @@ def verify(
     settings = configuration.load()
     with connect(settings, "cdc") as spark:
         found = [work(spark, settings, contract, timeout) for contract in chosen(streams)]
+    report(map(sentence, found), differ=any(verified.counts for verified in found))
+
+
+def report(sentences: Iterable[str], *, differ: bool) -> None:
+    """Print what was found; the exit code is 1 if something differs."""
     console = Console(highlight=False, soft_wrap=True)
-    for verified in found:
-        console.print(sentence(verified), markup=False)
-    if any(verified.counts for verified in found):
+    for text in sentences:
+        console.print(text, markup=False)
+    if differ:
         raise typer.Exit(1)
 
 

@@ -1,12 +1,9 @@
 """``lockstep changelog``: the compacted topics of captured tables."""
 
-from typing import Annotated
-
 import typer
-from rich.console import Console
 
 from lockstep import settings as configuration
-from lockstep.cli.cdc import chosen
+from lockstep.cli.cdc import Streams, chosen, report
 from lockstep.serving.changelog import Verified
 from lockstep.serving.changelog import verify as rebuild
 
@@ -20,18 +17,12 @@ def _root() -> None:
 
 @app.command()
 def verify(
-    streams: Annotated[
-        list[str] | None, typer.Argument(help="Names of captured tables; all when none is named.")
-    ] = None,
+    streams: Streams = None,
 ) -> None:
     """Rebuild each table from its changelog topic alone, and compare it with the table; exit code 1 if they differ."""
     settings = configuration.load()
-    console = Console(highlight=False, soft_wrap=True)
     found = [rebuild(settings, contract) for contract in chosen(streams)]
-    for verified in found:
-        console.print(sentence(verified), markup=False)
-    if any(verified.differing for verified in found):
-        raise typer.Exit(1)
+    report(map(sentence, found), differ=any(verified.differing for verified in found))
 
 
 def sentence(verified: Verified) -> str:

@@ -23,7 +23,7 @@ from lockstep.commands.records import COMMAND_OFFSET, Record, Recorded, event_va
 from lockstep.commands.restore import restore
 from lockstep.commands.topics import ensure, milliseconds, reader, record_of
 from lockstep.failpoints import failpoint
-from lockstep.kafka_clients import confluent_config, is_fenced
+from lockstep.kafka_clients import confluent_config, is_fenced, produce
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -159,21 +159,16 @@ class Processor:
 
         topic = self.aggregate.topic(part)
         for (key, value, at), own in zip_longest(records, headers):
-            while True:
-                try:
-                    self._producer.produce(
-                        topic,
-                        value,
-                        key,
-                        self.number,
-                        on_delivery=delivered,
-                        timestamp=milliseconds(at),
-                        headers=own or {},
-                    )
-                    break
-                except BufferError:
-                    # The producer's queue is full: wait until some records are acknowledged.
-                    self._producer.poll(1)
+            produce(
+                self._producer,
+                topic,
+                value=value,
+                key=key,
+                partition=self.number,
+                on_delivery=delivered,
+                timestamp=milliseconds(at),
+                headers=own or {},
+            )
         try:
             left = self._producer.flush(_TIMEOUT_SECONDS)
         except SystemError as error:

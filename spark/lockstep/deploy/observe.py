@@ -47,7 +47,6 @@ def observe(stack: "Stack") -> Observed:
         broken=broken() | suites.problems(settings),
         missing_topics={c.name: (c.topic, c.partitions) for c in contracts if c.topic not in there},
         topic_differences=differences(settings, contracts) if contracts else {},
-        capture=capture.look(settings),
         views={member[1].name: _view(settings, member, there) for member in members},
         running=frozenset(progress.latest(settings)),
         without_contract=tuple(t.partition(".")[2] for t in lake.tables(settings, ["bronze"]) if t not in ours),
@@ -60,7 +59,8 @@ def observe(stack: "Stack") -> Observed:
 
 
 def compare_files(settings: "Settings", observed: Observed) -> Observed:
-    """Compare tables with the columns that are declared, and suites and DAGs with those that were read last.
+    """Compare tables with the columns that are declared, captured tables with those of the connector, and suites and DAGs with
+    those that were read last.
 
     A table that cannot follow its columns is broken.
     """
@@ -73,6 +73,7 @@ def compare_files(settings: "Settings", observed: Observed) -> Observed:
             **{f"table {name}": f"{'; '.join(why)}. {ColumnsRefused.way}" for name, why in refused.items()},
         },
         tables={name: change for name, change in found.items() if name not in refused},
+        capture=capture.look(settings),
         followed=followed.look(settings),
     )
 

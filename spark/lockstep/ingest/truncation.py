@@ -18,7 +18,7 @@ from lockstep.errors import LockstepError
 from lockstep.ingest.bronze import confirm
 from lockstep.ingest.consumer import read_small
 from lockstep.ingest.offsets import topic_offsets
-from lockstep.kafka_clients import KafkaUnavailable, confluent_config
+from lockstep.kafka_clients import KafkaUnavailable, confluent_config, produce
 from lockstep.lake.writes import SMALL_ROWS
 from lockstep.ledger.heads import head
 from lockstep.ledger.losses import recreated, truncations
@@ -180,14 +180,8 @@ class _Producing:
 
     def send(self, topic: str, partition: int, **record: Any) -> None:
         """Hand over one record; waits while the producer's queue is full."""
-        while True:
-            try:
-                self._producer.produce(topic, partition=partition, on_delivery=self._delivered, **record)
-            except BufferError:
-                self._producer.poll(1)
-            else:
-                self._producer.poll(0)
-                return
+        produce(self._producer, topic, partition=partition, on_delivery=self._delivered, **record)
+        self._producer.poll(0)
 
     def _delivered(self, error: object, _message: object) -> None:
         if error is not None:

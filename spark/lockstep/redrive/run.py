@@ -22,7 +22,7 @@ from lockstep.errors import LockstepError
 from lockstep.ingest import bronze
 from lockstep.ingest.consumer import SCHEMA
 from lockstep.ingest.offsets import topic_offsets
-from lockstep.kafka_clients import confluent_config
+from lockstep.kafka_clients import confluent_config, produce
 from lockstep.ledger.planning import plan
 from lockstep.ledger.ranges import size
 from lockstep.redrive.rows import HEADER, Place, RedriveRefused, Row, origin, place_of
@@ -197,13 +197,7 @@ def _send(producer: Producer, contract: "Contract", values: Mapping[Row, bytes |
         for row, value in values.items():
             kept = [(name, content) for name, content in row.headers if name != HEADER]
             headers: list[tuple[str, str | bytes | None]] = [*kept, (HEADER, origin(contract, row.place))]
-            while True:
-                try:
-                    producer.produce(contract.topic, value, row.key, row.partition, headers=headers)
-                    break
-                except BufferError:
-                    # The producer's queue is full: wait until some records are acknowledged.
-                    producer.poll(1)
+            produce(producer, contract.topic, value=value, key=row.key, partition=row.partition, headers=headers)
         producer.commit_transaction(_TIMEOUT_SECONDS)
     except KafkaException as error:
         with suppress(KafkaException):

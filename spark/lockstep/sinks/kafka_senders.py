@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from lockstep.failpoints import failpoint
-from lockstep.kafka_clients import confluent_config, is_fenced, latest_by_key
+from lockstep.kafka_clients import confluent_config, is_fenced, latest_by_key, produce
 from lockstep.sinks.attempts import first_attempt
 from lockstep.sinks.errors import DeliveryFailed, Fenced, InvalidRow
 from lockstep.sinks.message import IDEMPOTENCY_KEY, Keyed, Message
@@ -190,12 +190,6 @@ def _produce(producer: Producer, topic: str, rows: Iterable[Keyed]) -> tuple[int
 
     for row in rows:
         headers: list[tuple[str, str | bytes | None]] = [(IDEMPOTENCY_KEY, row.id)]
-        while True:
-            try:
-                producer.produce(topic, key=row.key, value=row.value, headers=headers, on_delivery=collect_error)
-                break
-            except BufferError:
-                # The producer's queue is full: wait until some records are acknowledged.
-                producer.poll(1)
+        produce(producer, topic, key=row.key, value=row.value, headers=headers, on_delivery=collect_error)
         sent += 1
     return sent, producer.flush(TIMEOUT_SECONDS) + len(errors)

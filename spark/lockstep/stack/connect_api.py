@@ -1,6 +1,6 @@
 """Kafka Connect's REST interface, for the connector that has the name of the project's package."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,12 +44,21 @@ def stop(settings: Settings) -> None:
         StackError: it does not stop.
     """
     call(settings, "PUT", "/stop")
+    await_(lambda: state(settings) == "STOPPED", "the connector does not stop")
+
+
+def await_(condition: Callable[[], bool], otherwise: str) -> None:
+    """Wait until a condition holds.
+
+    Raises:
+        StackError: it does not, for a minute; the message begins with ``otherwise``.
+    """
     attempts = Retrying(stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
     try:
-        attempts(lambda: state(settings) == "STOPPED")
+        attempts(condition)
     except RetryError:
         fix = "read `lockstep logs connect`, then try again."
-        raise StackError(f"the connector does not stop within {PATIENCE:.0f} s.", fix) from None
+        raise StackError(f"{otherwise} within {PATIENCE:.0f} s.", fix) from None
 
 
 def get(settings: Settings, path: str) -> Any:

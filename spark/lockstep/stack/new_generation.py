@@ -9,8 +9,6 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 
-from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
-
 from lockstep import ledger
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.tables import Tables
@@ -21,7 +19,6 @@ from lockstep.settings import Settings
 from lockstep.stack import connect_api
 from lockstep.stack.connect_api import PATIENCE
 from lockstep.stack.connector_config import connector_config, generation_of
-from lockstep.stack.errors import StackError
 from lockstep.stack.source import drop_slot, source_now
 
 
@@ -53,7 +50,8 @@ def forget_position(settings: Settings) -> None:
         StackError: the replication slot is still in use.
     """
     connect_api.call(settings, "DELETE", "/offsets")
-    _drop(settings, connector_config(settings)["slot.name"])
+    slot = connector_config(settings)["slot.name"]
+    connect_api.await_(lambda: drop_slot(settings, slot), "the source's replication slot is still in use")
 
 
 def truncate_record(at: int) -> bytes:
@@ -80,12 +78,3 @@ def _truncate_all(settings: Settings, generation: int) -> None:
         answers = [kafka.send(topic, truncate_record(now), headers=headers) for topic in topics]
         for answer in answers:
             answer.get(PATIENCE)
-
-
-def _drop(settings: Settings, slot: str) -> None:
-    attempts = Retrying(stop=stop_after_delay(PATIENCE), wait=wait_fixed(0.5), retry=retry_if_not_result(bool))
-    try:
-        attempts(drop_slot, settings, slot)
-    except RetryError:
-        fix = "read `lockstep logs connect`, then try again."
-        raise StackError(f"the source's replication slot is still in use after {PATIENCE:.0f} s.", fix) from None
