@@ -112,6 +112,8 @@ class Settings(BaseSettings):
     airflow_port: int = 8080
     metrics_port: int = 9464
     history_port: int = 18080
+    thrift_port: int = 10000
+    thrift_connect_port: int = 15003
 
     spark_master: str = Field(
         "",
@@ -127,6 +129,7 @@ class Settings(BaseSettings):
     )
     spark_memory: str = "2g"
     spark_executor_memory: str = Field("1g", description="of each executor, and what a worker offers")
+    thrift_memory: str = Field("1g", description="of the Thrift server, which starts on demand")
     kafka_memory: str = "512m"
     connect_memory: str = "512m"
 

@@ -37,7 +37,7 @@ __all__ = [
     "view",
 ]
 # The folders that take longest are begun first, so that no worker is left alone with one at the end.
-LONGEST = ("stack", "views", "checkpoints", "replay", "definition", "crash", "reconcile")
+LONGEST = ("marts", "stack", "serving", "views", "checkpoints", "replay", "capture", "definition", "crash", "reconcile")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

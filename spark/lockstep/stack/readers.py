@@ -22,6 +22,7 @@ READ_BY: Mapping[str, tuple[str, ...]] = {
     "spark_executor_memory": ("spark",),
     "event_log": ("spark", "spark-history"),
     "history_port": ("spark-history",),
+    **dict.fromkeys(("thrift_port", "thrift_connect_port", "thrift_memory"), ("thrift",)),
     "cores": ("spark", "airflow-scheduler", "live"),
     "views": ("airflow-scheduler", "live", "monitor"),
     # Of `lockstep dbt`, by hand.

@@ -8,7 +8,17 @@ import httpx
 
 from lockstep import heartbeat, project
 from lockstep.settings import LOOPBACK, Settings
-from lockstep.stack import airflow_services, broker, connect, net, postgres, spark_cluster, spark_history, spark_server
+from lockstep.stack import (
+    airflow_services,
+    broker,
+    connect,
+    net,
+    postgres,
+    spark_cluster,
+    spark_history,
+    spark_server,
+    spark_thrift,
+)
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.services import Launch, Service
 
@@ -54,6 +64,7 @@ SERVICES: dict[str, Service] = {
         connect.SERVICE,
         spark_server.SERVICE,
         spark_history.SERVICE,
+        spark_thrift.SERVICE,
         *airflow_services.SERVICES,
         LIVE,
         MONITOR,

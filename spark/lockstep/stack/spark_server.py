@@ -2,12 +2,16 @@
 
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import javaproperties
 
+from lockstep import lake
 from lockstep.resources import resource
 from lockstep.session import open_session, remote
 from lockstep.settings import LOOPBACK, Settings
@@ -30,9 +34,13 @@ def prepare(settings: Settings) -> None:
     jars.fetch(settings)
     for directory in (run_dir(settings), settings.home / "warehouse", *_scratch(settings)):
         directory.mkdir(parents=True, exist_ok=True)
-    if settings.event_log and not urlsplit(settings.lake).scheme:
-        # Spark does not make it.
-        Path(spark_properties.event_log(settings)).mkdir(parents=True, exist_ok=True)
+    if not urlsplit(settings.lake).scheme:
+        for layer in lake.LAYERS:
+            # The Thrift server's sandbox allows directories, and those only that exist when it starts.
+            (Path(settings.lake) / layer).mkdir(parents=True, exist_ok=True)
+        if settings.event_log:
+            # Spark does not make it.
+            Path(spark_properties.event_log(settings)).mkdir(parents=True, exist_ok=True)
     properties = javaproperties.dumps(spark_properties.of(settings), timestamp=False)
     _properties(settings).write_text(properties)
 
@@ -73,6 +81,20 @@ def check(settings: Settings) -> str:
     """Run a query through Spark Connect, as any client would."""
     address = urlsplit(settings.spark_remote)
     net.reach(address.hostname or LOOPBACK, address.port or settings.spark_port)
+    with asked(settings) as spark:
+        rows = spark.sql("SELECT 1 AS one").collect()
+    if rows[0]["one"] != 1:
+        raise Unhealthy(f"SELECT 1 through {settings.spark_remote} returned {rows}")
+    return f"Spark {version('pyspark')} answers at {settings.spark_remote}"
+
+
+@contextmanager
+def asked(settings: Settings) -> Iterator[Any]:
+    """A session for a question that a healthy server answers at once.
+
+    Raises:
+        Unhealthy: it does not.
+    """
     from grpc import RpcError
     from pyspark.errors import PySparkException
     from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -82,14 +104,11 @@ def check(settings: Settings) -> str:
         # By default, PySpark tries for ten minutes, and says nothing: also where TLS does not fit.
         spark.client.set_retry_policies([DefaultPolicy(max_retries=3)])
         try:
-            rows = spark.sql("SELECT 1 AS one").collect()
+            yield spark
         finally:
             spark.stop()
     except (RpcError, PySparkException) as error:
         raise Unhealthy(f"a query through {settings.spark_remote} failed: {error}") from error
-    if rows[0]["one"] != 1:
-        raise Unhealthy(f"SELECT 1 through {settings.spark_remote} returned {rows}")
-    return f"Spark {version('pyspark')} answers at {settings.spark_remote}"
 
 
 def _scratch(settings: Settings) -> tuple[Path, Path]:

@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -34,12 +32,8 @@ def gold(spark, settings, stream, view, shop):
 
 
 def test_a_jdbc_client_reads_a_table_through_the_spark_server(settings, gold):
-    url = f"jdbc:{settings.spark_remote}"
     statement = f"SELECT page, sum(views) AS views FROM {gold} GROUP BY page"
-    command = [sys.executable, str(Path(jdbc.__file__)), url, statement]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert json.loads(done.stdout) == [{"page": "/", "views": "3"}]
+    assert jdbc.run(f"jdbc:{settings.spark_remote}", statement) == [[{"page": "/", "views": "3"}]]
 
 
 def test_sparks_own_shell_runs_a_statement_and_fails_with_one_that_spark_refuses(settings, gold):
