@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-import psycopg2
 import typer
 from rich.console import Console
 
@@ -99,12 +98,7 @@ def _remains(stack: Stack, observed: Observed, with_purge: bool) -> list[Remains
 
 
 def _observed(stack: Stack) -> Observed:
-    try:
-        return try_views(stack.settings, compare_files(stack.settings, observe(stack)))
-    except psycopg2.OperationalError as error:
-        raise LockstepError(
-            f"The control database does not answer ({error}): start the stack with `lockstep up`."
-        ) from error
+    return try_views(stack.settings, compare_files(stack.settings, observe(stack)))
 
 
 def _show(observed: Observed, remains: list[Remains]) -> list[Change]:

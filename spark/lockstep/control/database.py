@@ -29,11 +29,25 @@ class SchemaMissing(LockstepError):
     """The control database does not have the tables that this release needs."""
 
 
+class ControlUnavailable(LockstepError, psycopg2.OperationalError):
+    """The control database does not answer."""
+
+
 def connect(settings: "Settings") -> "Connection":
-    """A new connection to the control database, on which nothing waits for longer than a minute."""
-    connection: Connection = psycopg2.connect(
-        settings.dsn(settings.control_database), application_name="lockstep", **_LIMITS
-    )
+    """A new connection to the control database, on which nothing waits for longer than a minute.
+
+    Raises:
+        ControlUnavailable: it does not answer, or refuses the account.
+    """
+    try:
+        connection: Connection = psycopg2.connect(
+            settings.dsn(settings.control_database), application_name="lockstep", **_LIMITS
+        )
+    except psycopg2.OperationalError as error:
+        raise ControlUnavailable(
+            f"PostgreSQL at {settings.postgres_host}:{settings.postgres_port} does not answer for the control database "
+            f"{settings.control_database}: {str(error).strip()}. Start it with `lockstep up postgres`, or see its log."
+        ) from error
     return connection
 
 

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from psycopg2 import OperationalError, sql
+from psycopg2 import sql
 from psycopg2.errors import DuplicateDatabase, InsufficientPrivilege
 
 from lockstep.control import schema
-from lockstep.control.database import control
+from lockstep.control.database import ControlUnavailable, control
 from lockstep.errors import LockstepError
 
 if TYPE_CHECKING:
@@ -31,10 +31,9 @@ def exists(settings: "Settings") -> bool:
         with control(settings.production) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT FROM pg_database WHERE datname = %s", (settings.control_database,))
             return cursor.rowcount > 0
-    except OperationalError as error:
+    except ControlUnavailable as error:
         raise ServerUnavailable(
-            f"Production's control database does not answer ({error}): start the stack with `lockstep up`, or correct "
-            "LOCKSTEP_HOME and the other settings, which an environment shares with production."
+            f"{error} Or correct LOCKSTEP_HOME and the other settings, which an environment shares with production."
         ) from error
 
 

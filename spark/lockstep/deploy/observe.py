@@ -34,7 +34,7 @@ def observe(stack: "Stack") -> Observed:
 
     Raises:
         KafkaUnavailable: no broker answers.
-        psycopg2.OperationalError: the control database does not answer.
+        ControlUnavailable: the control database does not answer.
     """
     settings = stack.settings
     contracts = [*CONTRACTS.values()]

@@ -79,7 +79,7 @@ def find(settings: "Settings") -> list[Remains]:
     The caller sees to it that no file is broken: nobody knows which view or stream such a file has.
 
     Raises:
-        psycopg2.OperationalError: the control database does not answer.
+        ControlUnavailable: the control database does not answer.
     """
     views = [_of_view(settings, name) for name in sorted(_names_of_views(settings) - VIEWS.keys())]
     streams = [_of_stream(settings, name, tables) for name, tables in sorted(_removed_streams(settings).items())]

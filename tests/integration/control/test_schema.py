@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.control import records, schema
-from lockstep.control.database import SchemaMissing, control
+from lockstep.control.database import ControlUnavailable, SchemaMissing, connect, control
 from lockstep.control.leases import lease
 from lockstep.control.schema import SchemaNewer
 from lockstep.ledger.heads import advance, head
@@ -73,3 +73,9 @@ def test_a_database_without_the_tables_is_refused_with_the_command_that_creates_
     with refusal, control(settings) as connection, connection.cursor() as cursor:
         cursor.execute("SET search_path TO pg_temp")
         head(connection, "bronze.page_views")
+
+
+def test_a_server_that_does_not_answer_is_named_with_the_command_that_starts_it(settings):
+    gone = settings.model_copy(update={"postgres_port": 1})
+    with pytest.raises(ControlUnavailable, match=r"127\.0\.0\.1:1 does not answer(.|\n)*lockstep up postgres"):
+        connect(gone)
