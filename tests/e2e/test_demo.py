@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.e2e.conftest import DAYS
 from tests.support import retail_oracle
+from tests.support.openlineage import complaints
 from tests.support.paths import CHECKOUT
 
 from lockstep import lake, ledger
@@ -145,6 +146,7 @@ def test_every_bronze_table_is_an_asset_of_airflow_whose_events_have_its_rows(de
 
 def test_a_receiver_of_openlineage_can_draw_the_way_from_a_topic_to_a_mart(demo):
     events = [json.loads(body) for _, body in demo.lineage.taken]
+    assert [complaint for event in events for complaint in complaints(event)] == [], "the specification takes them"
     completed = [event for event in events if event["eventType"] == "COMPLETE"]
     per_stream = {f"{step}.{stream}" for step in ("ingest", "refine") for stream in CONTRACTS}
     assert {event["job"]["name"] for event in completed} >= {
