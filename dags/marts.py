@@ -3,12 +3,16 @@ or changed rows belong to.
 
 Readers see the days of a run when all its models and tests have passed, together, and else what they saw before.
 `ops.marts` has a row for each span of days that was built.
+
+The task `build` runs dbt once, for all marts. Each mart has a task beside it, with its own state and log; *skipped* is one for
+which dbt had nothing to do. Clear the task of a mart to build it again, with what is made from it, for the days of the run.
 """
 
 from datetime import UTC, datetime
 
 from airflow.sdk import CronTriggerTimetable, dag, task
 
+from lockstep.airflow_marts import mart_tasks, told
 from lockstep.airflow_task import reported
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import LIVE_POOL, defaults
@@ -25,14 +29,15 @@ from lockstep.orchestration import LIVE_POOL, defaults
     doc_md=__doc__,
 )
 def marts():
-    @task(task_id="marts", inlets=assets.of(tables.mart_sources()), outlets=assets.of(tables.marts()))
+    @task(task_id="build", inlets=assets.of(tables.mart_sources()), outlets=assets.of(tables.marts()))
     def build_touched_days(run_id: str) -> list[str]:
         from lockstep import tasks
 
-        with reported() as results:
-            return tasks.bring_up_marts(run_id, results)
+        with told() as progress, reported() as results:
+            return tasks.bring_up_marts(run_id, results, progress)
+        return []
 
-    build_touched_days()
+    mart_tasks(build_touched_days().operator)
 
 
 marts()

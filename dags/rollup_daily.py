@@ -20,6 +20,7 @@ from typing import Any
 
 from airflow.sdk import CronDataIntervalTimetable, dag, task
 
+from lockstep.airflow_marts import mart_tasks, told
 from lockstep.airflow_task import reported
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BACKFILL_POOL, defaults
@@ -53,10 +54,13 @@ def rollup_daily():
         from lockstep import tasks
 
         again = dag_run.run_type != "scheduled"
-        with reported() as results:
-            return tasks.rebuild_day(data_interval_start, data_interval_end, run_id, again, results)
+        with told() as progress, reported() as results:
+            return tasks.rebuild_day(data_interval_start, data_interval_end, run_id, again, results, progress)
+        return {}
 
-    day_has_passed() >> rebuild_day()
+    rebuilt = rebuild_day()
+    day_has_passed() >> rebuilt
+    mart_tasks(rebuilt.operator)
 
 
 rollup_daily()

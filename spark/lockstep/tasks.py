@@ -32,7 +32,9 @@ from lockstep.maintain import run as maintenance
 from lockstep.maintain.run import MaintenanceFailed
 from lockstep.marts import complete, freshness
 from lockstep.marts import docs as mart_docs
+from lockstep.marts import progress as marts_progress
 from lockstep.marts import run as marts
+from lockstep.marts.progress import Progress
 from lockstep.quality import readiness
 from lockstep.quality.gate import GateFailed, run_gates
 from lockstep.quality.suites import gated
@@ -155,16 +157,34 @@ def publish_changelogs() -> dict[str, int]:
     return publish_changelog.publish_all(settings, [c for c in CONTRACTS.values() if c.kind == "changes"])
 
 
-def bring_up_marts(run_id: str, results: Results) -> list[str]:
+def bring_up_marts(run_id: str, results: Results, progress: Progress) -> list[str]:
     """Build the days of the marts that new rows touch; the days that were built, the newest first.
+
+    Args:
+        progress: is told what becomes of each mart.
 
     Raises:
         MartsFailed: some days could not be built. The message says why; the others are done.
     """
     settings = configuration.load()
     with connect(settings, "marts") as spark, step(settings, "marts", run_id, tables.mart_sources(), tables.marts()):
-        built = marts.bring_up(spark, settings, run_id, results)
+        built = marts.bring_up(spark, settings, run_id, results, progress)
     return [marts.days(span) for span in built]
+
+
+def build_mart(mart: str, run_id: str, results: Results, progress: Progress) -> list[str]:
+    """Build one mart, and what is made from it, for the days of the run again; the models and tests that ran.
+
+    Args:
+        progress: of the run.
+
+    Raises:
+        LockstepError: a source has not passed its gate.
+        MartsFailed: names the models and tests, and what they said.
+    """
+    settings = configuration.load()
+    with connect(settings, "marts") as spark, step(settings, "marts", run_id, tables.mart_sources(), tables.marts()):
+        return marts.build_mart(spark, settings, mart, run_id, results, progress)
 
 
 def document_marts() -> str:
@@ -194,7 +214,9 @@ def have_passed(instant: datetime, results: Results) -> bool:
     return not behind
 
 
-def rebuild_day(start: datetime, end: datetime, run_id: str, again: bool, results: Results) -> dict[str, list[str]]:
+def rebuild_day(
+    start: datetime, end: datetime, run_id: str, again: bool, results: Results, progress: Progress | None = None
+) -> dict[str, list[str]]:
     """Rebuild the views and marts for the days in ``[start, end)`` (UTC); the tables of gold and the models that were built.
 
     A view that fails stops neither the other views nor the marts.
@@ -204,6 +226,7 @@ def rebuild_day(start: datetime, end: datetime, run_id: str, again: bool, result
 
     Args:
         again: also the views that this version of the code has computed.
+        progress: is told what becomes of each mart.
 
     Raises:
         IntervalHeld: a replay works on one of the days. The message names it.
@@ -229,7 +252,7 @@ def rebuild_day(start: datetime, end: datetime, run_id: str, again: bool, result
         finally:
             of_marts = step(settings, "marts", run_id, tables.mart_sources(), tables.marts())
             with connect(settings, "marts") as spark, of_marts:
-                built = marts.build_days(spark, settings, (start, end), run_id, results)
+                built = marts.build_days(spark, settings, (start, end), run_id, results, progress)
     return {"gold": [entry.table for entry in entries.values()], "marts": built}
 
 
@@ -271,8 +294,10 @@ def verdicts(reports: "Iterable[Report]") -> dict[str, str]:
 
 
 def clean_airflow() -> None:
-    """Remove old runs from Airflow's own database."""
-    airflow_database.clean(configuration.load())
+    """Remove old runs from Airflow's own database, and what they said of their marts."""
+    settings = configuration.load()
+    airflow_database.clean(settings)
+    marts_progress.remove_old(settings)
 
 
 def maintain(run_id: str, results: Results) -> list[str]:

@@ -15,9 +15,24 @@ from pathlib import Path
 
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tests.support.airflow import AirflowPages
 from tests.support.elsewhere import Elsewhere, now, produce, project_in
 from tests.support.paths import CHECKOUT
 
+# A mart, and one that is made from it.
+MARTS = {
+    "returns_by_day": """
+{{ config(event_time='day', partition_by='day') }}
+select cast(returned_at as date) as day, count(*) as returned from {{ source('silver', 'returns') }}
+{% if is_incremental() %} where {{ interval_of_run('returned_at') }} {% endif %}
+group by 1
+""",
+    "returns_doubled": """
+{{ config(event_time='day', partition_by='day') }}
+select day, returned * 2 as returned from {{ ref('returns_by_day') }}
+{% if is_incremental() %} where {{ interval_of_run('day') }} {% endif %}
+""",
+}
 # Until every layer has all records, and reconcile has compared the two: a minute on two idle cores.
 PATIENCE = 420
 
@@ -47,6 +62,9 @@ def test_a_stream_and_two_views_are_served_as_their_oracles_say(acme):
     # The fixture has done these two, for a directory with a space in its name.
     assert (made[:2], entered[:1]) == (["lockstep", "init"], ["cd"])
     assert ["pytest"] in commands
+    for mart, sql in MARTS.items():
+        (acme.cwd / "dbt" / "models" / "marts").mkdir(exist_ok=True)
+        mart_file(acme, mart).write_text(sql)
     for command in commands:
         # The environment has the modules of this one, and not its scripts.
         acme.run(*(["python", "-m", "pytest", "-q"] if command == ["pytest"] else command))
@@ -58,6 +76,40 @@ def test_a_stream_and_two_views_are_served_as_their_oracles_say(acme):
     verdicts = {view["name"]: view["verdict"] for view in status["views"]}
     assert verdicts == {"returns_per_minute": "equal", "returns_numbered": "equal"}
     assert (status["ok"], status["problems"]) == (True, [])
+
+
+def mart_file(acme: Elsewhere, name: str) -> Path:
+    return acme.cwd / "dbt" / "models" / "marts" / f"{name}.sql"
+
+
+def test_a_mart_that_is_broken_is_red_alone_and_is_published_when_its_task_is_cleared_after_the_repair(acme):
+    address = (
+        "from lockstep.settings import load; s = load(); print(s.airflow_url, s.airflow_password.get_secret_value())"
+    )
+    pages = AirflowPages(*acme.run("python", "-c", address).split())
+    before = pages.trigger("marts")
+    assert pages.ended("marts", before) == "success"
+    mart_file(acme, "returns_doubled").write_text("select no_such_column from {{ ref('returns_by_day') }}")
+    event = {"return_id": "late", "returned_at": now(), "order_id": "1", "refund": "1.00", "event_id": "late"}
+    produce(acme, "returns", [event], "order_id")
+    pages.trigger("ingest")
+    served(acme, "n\n1", "SELECT count(*) AS n FROM silver.returns WHERE return_id = 'late'")
+    doubled = "SELECT count(*) AS n FROM marts.returns_doubled WHERE day = current_date()"
+    run = pages.trigger("marts")
+    assert pages.ended("marts", run) == "failed"
+    red_alone = {"build": "success", "marts.returns_by_day": "success", "marts.returns_doubled": "failed"}
+    assert pages.states("marts", run) == red_alone | {"complete": "upstream_failed"}
+    why = " ".join(pages.log("marts", run, "marts.returns_doubled"))
+    assert "no_such_column" in why
+    assert "readers keep the last good version" in why
+    assert acme.run("lockstep", "sql", "--csv", doubled) == "n\n0\n"
+
+    mart_file(acme, "returns_doubled").write_text(MARTS["returns_doubled"])
+    pages.clear("marts", run, "marts.returns_doubled")
+    assert pages.ended("marts", run) == "success"
+    assert set(pages.states("marts", run).values()) == {"success"}
+    assert "OK created sql incremental model" in " ".join(pages.log("marts", run, "marts.returns_doubled", 2))
+    assert acme.run("lockstep", "sql", "--csv", doubled) == "n\n1\n"
 
 
 def tip(acme: Elsewhere, *ids: str, **fields: str) -> None:

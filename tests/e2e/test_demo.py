@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from tests.e2e.conftest import DAYS
 from tests.support import retail_oracle
+from tests.support.airflow import AirflowPages
 from tests.support.openlineage import complaints
 from tests.support.paths import CHECKOUT
 
@@ -177,6 +178,19 @@ def test_the_page_of_a_run_has_a_line_for_each_view(demo):
         page = client.get("/lockstep/tables").text
     assert {row["table"] for row in rows} == {f"gold.{view}" for view in VIEWS}
     assert f'const KEY = "{KEY}"' in page
+
+
+def test_each_mart_has_a_state_and_a_log_of_its_own(demo):
+    pages = AirflowPages(demo.settings.airflow_url, demo.settings.airflow_password.get_secret_value())
+    of_runs = {run: pages.states("marts", run) for run in pages.runs("marts")}
+    marts = {f"marts.{file.stem}" for file in (CHECKOUT / "dbt" / "models" / "marts").glob("*.sql")}
+    assert all(states.keys() == marts | {"build", "complete"} for states in of_runs.values())
+    run = next(run for run, states in of_runs.items() if states["marts.daily_orders"] == "success")
+    said = " ".join(pages.log("marts", run, "marts.daily_orders"))
+    assert "OK created sql incremental model marts_built.daily_orders" in said
+    assert "PASS one_row_per_daily_orders" in said
+    assert "rows were written to marts.daily_orders" in said
+    assert "daily_funnel" not in said
 
 
 def test_runs_that_are_long_over_leave_airflows_database(demo):

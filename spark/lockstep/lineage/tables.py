@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 TOPIC = "kafka."
 GATE, RECONCILIATION = "ops.quality", "ops.reconciliation"
+# How dbt's models name another one.
+_REF = re.compile(r"""ref\(\s*(?:["']\w+["']\s*,\s*)?["'](\w+)["']""")
 # How dbt's models name a table of the lake.
 _SOURCE = re.compile(r"""source\(\s*["'](\w+)["']\s*,\s*["'](\w+)["']\s*\)""")
 
@@ -72,6 +74,18 @@ def replayed() -> list[str]:
 def marts() -> list[str]:
     """The project's marts."""
     return sorted(f"marts.{file.stem}" for file in _models("marts"))
+
+
+def mart_references() -> dict[str, list[str]]:
+    """The names of the marts, each with the marts that it is made from, through other models too."""
+    refs = {file.stem: {*_REF.findall(file.read_text(encoding="utf-8"))} for file in _models(".")}
+    names = sorted(file.stem for file in _models("marts"))
+
+    def above(model: str, known: frozenset[str]) -> set[str]:
+        direct = refs.get(model, set()) - known
+        return direct.union(*(above(name, known | direct) for name in direct if name not in names))
+
+    return {name: sorted({*names} & above(name, frozenset([name]))) for name in names}
 
 
 def mart_sources() -> list[str]:

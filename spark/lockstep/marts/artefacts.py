@@ -2,7 +2,7 @@
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 # The target that writes what everybody reads.
 PRODUCTION = "prod"
 # dbt's own names. The pages of `docs generate --static` are one file.
-MANIFEST, PAGES = "manifest.json", "static_index.html"
+MANIFEST, PAGES, COMPILED = "manifest.json", "static_index.html", "compiled"
 KEPT = (MANIFEST, "run_results.json", "sources.json", "catalog.json", PAGES)
 
 
@@ -24,12 +24,22 @@ def directory(settings: "Settings", target: str = PRODUCTION) -> Path:
 def keep(settings: "Settings", written: Path) -> None:
     """Take over the artefacts that a run of production has written. Each file is replaced as a whole.
 
-    They name the marts as readers do: a developer's models that read production's read what is published.
+    They name the marts as readers do: a developer's models that read production's read what is published. The compiled
+    statements are kept as they ran.
     """
     for name in KEPT:
         if (written / name).exists():
             content = (written / name).read_bytes()
             replace(directory(settings) / name, content.replace(lake.BUILT.encode(), lake.MARTS.encode()))
+    if written != directory(settings):
+        for file in (written / COMPILED).rglob("*.sql"):
+            replace(directory(settings) / file.relative_to(written), file.read_bytes())
+
+
+def compiled(settings: "Settings", node: Any) -> str:
+    """The file of a model's or a test's newest statement of production, once the run has ended."""
+    path: str = node.get_target_write_path(str(directory(settings)), COMPILED)
+    return path
 
 
 def replace(file: Path, content: bytes) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lockstep import ledger
+from lockstep import lake, ledger
 from lockstep.failpoints import failpoint
 from lockstep.marts import published
 from lockstep.marts.dbt_project import (
@@ -19,7 +19,8 @@ from lockstep.marts.dbt_project import (
     run,
     up_to_date_views,
 )
-from lockstep.marts.parsed import absent, downstream, new_tables, read_by_models, views_of
+from lockstep.marts.parsed import absent, downstream, new_tables, read_by_models, tables_of, views_of
+from lockstep.marts.progress import Progress
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -54,11 +55,23 @@ class Built:
     warned: Mapping[str, str] = field(default_factory=dict)
 
 
-def build(spark: "SparkSession", settings: "Settings", start: datetime, end: datetime, run_id: str) -> Built:
+def build(
+    spark: "SparkSession",
+    settings: "Settings",
+    start: datetime,
+    end: datetime,
+    run_id: str,
+    progress: Progress | None = None,
+    only: str = "",
+) -> Built:
     """Build and test every mart for the days in ``[start, end)`` (UTC midnights), each as a whole, and publish them together.
 
     A mart that does not exist yet is built, and tested, for all days. One of which a source does not exist yet is left out.
     The commits' ``userMetadata`` has the run, the interval and the versions of silver. The caller holds the lease of the marts.
+
+    Args:
+        progress: is told what dbt says of each mart.
+        only: the mart to build, with what is made from it; else all.
 
     Returns:
         What ran; nothing where the project has no marts.
@@ -86,26 +99,43 @@ def build(spark: "SparkSession", settings: "Settings", start: datetime, end: dat
         with up_to_date_views(spark, settings, manifest, digest) as current:
             try:
                 with _commits_say(spark, record):
-                    results = _build(settings, manifest, interval, tables_only=current)
+                    results = _build(settings, manifest, interval, progress, only, tables_only=current)
             except MartsFailed:
                 published.take_back(spark, settings, run_id)
                 raise
             failpoint("marts-tested")
             published.publish(spark, settings, run_id, views_of(results), are_all=not current)
+        if progress:
+            _say_rows(settings, results, progress)
         warned = {result.node.name: result.message for result in results if result.status == "warn"}
         return Built([result.node.name for result in results], warned)
 
 
-def _build(settings: "Settings", manifest: "Manifest", interval: tuple[str, ...], *, tables_only: bool) -> list[Any]:
+def _build(
+    settings: "Settings",
+    manifest: "Manifest",
+    interval: tuple[str, ...],
+    progress: Progress | None,
+    only: str,
+    *,
+    tables_only: bool,
+) -> list[Any]:
     """Build and test the marts for an interval, and those that are new for all days; dbt's results."""
     rest = (*_WITHOUT, *(_TABLES_ONLY if tables_only else ()), *downstream(absent(settings, manifest)))
+    wanted = ("--select", f"{only}+") if only else _MARTS
     new, are_all_new = new_tables(settings, manifest)
     if are_all_new:
-        return run(settings, manifest, "build", *_MARTS, *rest)
+        return run(settings, manifest, "build", *_MARTS, *rest, progress=progress)
     # A test of the run's days would not see the others.
     first = [part for name in new for part in ("--select", name)]
-    results = run(settings, manifest, "build", *first, *rest) if new else []
-    return results + run(settings, manifest, "build", *_MARTS, *rest, *interval)
+    results = run(settings, manifest, "build", *first, *rest, progress=progress) if new else []
+    return results + run(settings, manifest, "build", *wanted, *rest, *interval, progress=progress)
+
+
+def _say_rows(settings: "Settings", results: list[Any], progress: Progress) -> None:
+    for name, alias in tables_of(results):
+        rows = next(lake.commits(settings, f"{lake.MARTS}.{alias}")).rows
+        progress.say(f"{rows:,} rows were written to {lake.MARTS}.{alias}", name)
 
 
 @contextmanager

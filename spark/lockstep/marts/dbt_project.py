@@ -6,6 +6,7 @@ The models are the project's. The profile, and the macros that Lockstep's dbt ha
 
 import hashlib
 import os
+import re
 import tempfile
 import threading
 import warnings
@@ -18,7 +19,9 @@ from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
 from lockstep.failpoints import failpoint
 from lockstep.marts import artefacts
+from lockstep.marts.listener import listener
 from lockstep.marts.parsed import absent, downstream, sources_of
+from lockstep.marts.progress import Progress
 from lockstep.resources import resource
 from lockstep.session import remote
 
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 
 # The platform's macros and profile.
 _PLATFORM = resource("dbt")
+# What only a correction ends: SQL that Spark does not take (but for a name that is not there, which a server lacks that has just
+# started), and what dbt itself refuses.
+_LASTING = re.compile(r"SQLSTATE: 42(?!P01)|Compilation Error")
 # dbt reads some options from the environment, which all threads of the process share.
 _ENVIRONMENT = threading.Lock()
 
@@ -40,11 +46,13 @@ class MartsFailed(LockstepError):
 
     Args:
         failed: by model or test, what dbt says of it.
+        lasting: it fails again, until somebody corrects a model or rows.
     """
 
-    def __init__(self, message: str, failed: Mapping[str, str] | None = None) -> None:
+    def __init__(self, message: str, failed: Mapping[str, str] | None = None, *, lasting: bool = False) -> None:
         super().__init__(message)
         self.failed = failed or {}
+        self.lasting = lasting
 
 
 def directory(settings: "Settings") -> Path:
@@ -178,20 +186,28 @@ def _marker(settings: "Settings", digest: str) -> Path:
     return settings.home / "dbt" / f"{digest}.views"
 
 
-def run(settings: "Settings", manifest: "Manifest", command: str, *options: str) -> list[Any]:
+def run(
+    settings: "Settings", manifest: "Manifest", command: str, *options: str, progress: Progress | None = None
+) -> list[Any]:
     """Run a command of dbt; what it says of each model and test that ran, as its ``run_results.json`` does.
+
+    Args:
+        progress: is told what dbt says while it runs.
 
     Raises:
         MartsFailed: names those that failed, and what they said.
     """
     from dbt.cli.main import dbtRunner
 
-    result = invoke(settings, dbtRunner(manifest=manifest, callbacks=[_after_each]), command, *options)
+    callbacks = [_after_each, *([listener(settings, manifest, progress)] if progress else ())]
+    result = invoke(settings, dbtRunner(manifest=manifest, callbacks=callbacks), command, *options)
     results: Any = result.result or ()
     if not result.success:
-        failed = {r.node.name: _first_lines(r.message) for r in results if r.status in ("error", "fail")}
+        broken = [r for r in results if r.status in ("error", "fail")]
+        failed = {r.node.name: _first_lines(r.message) for r in broken}
         reasons = [f"{name}: {reason}" for name, reason in failed.items()] or [str(result.exception)]
-        raise MartsFailed(f"dbt {command} failed:\n  " + "\n  ".join(reasons), failed)
+        lasting = bool(broken) and all(r.status == "fail" or _LASTING.search(r.message or "") for r in broken)
+        raise MartsFailed(f"dbt {command} failed:\n  " + "\n  ".join(reasons), failed, lasting=lasting)
     return [*results]
 
 

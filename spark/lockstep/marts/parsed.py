@@ -49,12 +49,23 @@ def views_of(results: Iterable[Any]) -> list[tuple[str, str]]:
     Args:
         results: of a run of dbt.
     """
+    models = [model for model in _built(results) if model.config.materialized == "view"]
+    return [(f"{lake.MARTS}.{model.alias}", model.compiled_code) for model in models]
+
+
+def tables_of(results: Iterable[Any]) -> list[tuple[str, str]]:
+    """The names of the marts that dbt has made as tables, and those of their tables, each once.
+
+    Args:
+        results: of a run of dbt.
+    """
+    models = [model for model in _built(results) if model.config.materialized != "view"]
+    return sorted({(model.name, model.alias) for model in models})
+
+
+def _built(results: Iterable[Any]) -> list[Any]:
     models = (r.node for r in results if r.node.resource_type.value == "model" and r.status == "success")
-    return [
-        (f"{lake.MARTS}.{model.alias}", model.compiled_code)
-        for model in models
-        if model.config.materialized == "view" and model.schema == lake.BUILT
-    ]
+    return [model for model in models if model.schema == lake.BUILT]
 
 
 def _tables(manifest: "Manifest") -> list[Any]:

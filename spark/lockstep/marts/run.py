@@ -5,9 +5,11 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lockstep.control.leases import lease
+from lockstep.errors import LockstepError
 from lockstep.marts import published, record
 from lockstep.marts.build import Built, build
 from lockstep.marts.dbt_project import MartsFailed, has_marts, sources
+from lockstep.marts.progress import Progress
 from lockstep.marts.record import TABLE
 from lockstep.marts.touched import Span, days_of, spans, touched
 from lockstep.quality import outcomes
@@ -28,13 +30,16 @@ log = logging.getLogger(__name__)
 _WAIT_SECONDS = 300
 
 
-def bring_up(spark: "SparkSession", settings: "Settings", run_id: str, results: "Results") -> list[Span]:
+def bring_up(
+    spark: "SparkSession", settings: "Settings", run_id: str, results: "Results", progress: Progress | None = None
+) -> list[Span]:
     """Build the days of the marts that rows have touched since the last run, the newest first; the spans that were built.
 
     Rows whose newest gate has failed wait until it passes, and all marts with them.
 
     Args:
         results: gets a result for each span, or why the marts wait.
+        progress: is told what becomes of each mart.
 
     Raises:
         LeaseHeld: another run does it.
@@ -44,9 +49,8 @@ def bring_up(spark: "SparkSession", settings: "Settings", run_id: str, results: 
         return []
     with lease(settings, "marts", run_id):
         tables = sources(spark, settings)
-        if held := sorted(outcomes.latest(settings).held_back.keys() & set(tables)):
-            reason = f"the newest rows of {', '.join(held)} have not passed their gate"
-            log.warning("the marts wait: %s", reason)
+        if reason := _held_back(settings, tables):
+            (progress or Progress()).say(f"The marts wait: {reason}.", level=logging.WARNING)
             results.add(TableResult("marts", Outcome.WAITING, detail=reason))
             return []
         waiting = _take_note(spark, settings, tables, run_id)
@@ -55,48 +59,107 @@ def bring_up(spark: "SparkSession", settings: "Settings", run_id: str, results: 
             published.begin(spark, settings, run_id)
             results.add(TableResult("marts", Outcome.NOTHING_NEW))
         built: list[Span] = []
-        failures: dict[str, str] = {}
+        failures: dict[str, MartsFailed] = {}
         for span in spans(waiting):
             try:
-                done = _build_days(spark, settings, span, run_id, results)
+                done = _build_days(spark, settings, span, run_id, results, progress)
             except MartsFailed as error:
-                failures[days(span)] = str(error)
+                failures[days(span)] = error
                 continue
             waiting -= days_of(span)
             warned = [f"{name}: {reason}" for name, reason in done.warned.items()]
             row = (*span, done.names, run_id, datetime.now(UTC), warned)
             _record(spark, settings, run_id, {"waiting": waiting}, [row])
             built.append(span)
-        if failures != record.failed(settings):
-            _record(spark, settings, run_id, {"waiting": waiting, "failed": failures}, [])
+        reasons = {of: str(error) for of, error in failures.items()}
+        if reasons != record.failed(settings):
+            _record(spark, settings, run_id, {"waiting": waiting, "failed": reasons}, [])
     if failures:
-        reasons = "\n  ".join(f"{of}: {reason}" for of, reason in failures.items())
+        lines = "\n  ".join(f"{of}: {reason}" for of, reason in reasons.items())
         raise MartsFailed(
-            f"Some days could not be built. Readers keep the last good version, and they are tried again:\n  {reasons}"
+            f"Some days could not be built. Readers keep the last good version, and they are tried again:\n  {lines}",
+            {name: reason for error in failures.values() for name, reason in error.failed.items()},
+            lasting=all(error.lasting for error in failures.values()),
         )
     return built
 
 
-def build_days(spark: "SparkSession", settings: "Settings", span: Span, run_id: str, results: "Results") -> list[str]:
+def build_days(
+    spark: "SparkSession",
+    settings: "Settings",
+    span: Span,
+    run_id: str,
+    results: "Results",
+    progress: Progress | None = None,
+) -> list[str]:
     """Build the marts of a span; the models and tests that ran. The span gets a result, and so does each model that fails.
+
+    Args:
+        progress: is told what becomes of each mart.
 
     Raises:
         LeaseHeld: other runs build the marts all the time.
         MartsFailed: names the models and tests, and what they said.
     """
     with lease(settings, "marts", run_id, _WAIT_SECONDS):
-        return _build_days(spark, settings, span, run_id, results).names
+        return _build_days(spark, settings, span, run_id, results, progress).names
 
 
-def _build_days(spark: "SparkSession", settings: "Settings", span: Span, run_id: str, results: "Results") -> Built:
+def build_mart(
+    spark: "SparkSession", settings: "Settings", mart: str, run_id: str, results: "Results", progress: Progress
+) -> list[str]:
+    """Build one mart, and what is made from it, for the days that a run has built, and publish them; what ran.
+
+    Where the run has published nothing, because a model or a test failed, all of its marts are built: what one mart would
+    show alone would not fit to the others.
+
+    Args:
+        progress: of the run.
+
+    Raises:
+        LeaseHeld: other runs build the marts all the time.
+        LockstepError: the newest rows of a source have not passed their gate.
+        MartsFailed: names the models and tests, and what they said.
+    """
+    with lease(settings, "marts", run_id, _WAIT_SECONDS):
+        if reason := _held_back(settings, sources(spark, settings)):
+            raise LockstepError(f"The marts wait: {reason}. Clear the task again when the gate is open.")
+        names: list[str] = []
+        for ends, is_published in progress.spans().items():
+            start, end = (datetime.fromisoformat(moment) for moment in ends)
+            only = mart if is_published else ""
+            names += _build_days(spark, settings, (start, end), run_id, results, progress, only).names
+        return names
+
+
+def _held_back(settings: "Settings", tables: "Iterable[str]") -> str:
+    """Why the marts wait; empty: they do not."""
+    held = sorted(outcomes.latest(settings).held_back.keys() & set(tables))
+    return f"the newest rows of {', '.join(held)} have not passed their gate" if held else ""
+
+
+def _build_days(
+    spark: "SparkSession",
+    settings: "Settings",
+    span: Span,
+    run_id: str,
+    results: "Results",
+    progress: Progress | None = None,
+    only: str = "",
+) -> Built:
+    progress = progress or Progress()
+    ends = (span[0].isoformat(), span[1].isoformat())
+    progress.say(f"dbt build of {days(span)}{f': {only} and what is made from it' if only else ''}")
     try:
-        done = build(spark, settings, *span, run_id)
+        done = build(spark, settings, *span, run_id, progress, only)
     except MartsFailed as error:
         failed = error.failed or {"marts": str(error)}
+        progress.built(ends, [*failed])
         results.add(
             *(TableResult(f"{name} of {days(span)}", Outcome.FAILED, detail=why) for name, why in failed.items())
         )
         raise
+    progress.built(ends)
     if done.names:
         warnings = (f"warning: {name}: {reason}" for name, reason in done.warned.items())
         detail = "; ".join([f"{len(done.names)} models and tests", *warnings])
