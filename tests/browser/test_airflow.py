@@ -107,8 +107,18 @@ def test_the_page_of_rollup_daily_says_what_a_backfill_of_it_does(page, settings
 
 
 def test_the_data_docs_are_a_link_away_from_the_gate_of_a_table(page, settings, pictures):
-    page.goto(f"{settings.airflow_url}/lockstep-docs/index.html")
+    page.goto(f"{settings.airflow_url}/lockstep-docs/data_docs/index.html")
     page.get_by_role("link", name="silver.page_views", exact=True).click()
     expect(page.get_by_role("heading", name="Expectations")).to_be_visible()
     expect(page.get_by_text("expect_column_values_to_not_be_null(column='event_id')").first).to_be_visible()
     page.screenshot(path=pictures / "data-docs.png")
+
+
+def test_the_pages_of_dbt_and_the_data_docs_lead_to_each_other(page, settings, pictures):
+    page.goto(f"{settings.airflow_url}/lockstep-docs/dbt_docs/index.html")
+    expect(page.get_by_text("daily_orders").first).to_be_visible()
+    page.screenshot(path=pictures / "dbt-docs.png")
+    page.get_by_role("link", name="Data docs", exact=True).click()
+    expect(page.get_by_role("heading", name="Data docs")).to_be_visible()
+    page.get_by_role("link", name="dbt docs", exact=True).click()
+    expect(page).to_have_url(f"{settings.airflow_url}/lockstep-docs/dbt_docs/index.html#!/overview")

@@ -1,6 +1,7 @@
-"""The data docs in Airflow: the files that the gates write, for whoever has logged in.
+"""The data docs and dbt's pages in Airflow: files that the gates and `maintain` write, for whoever has logged in.
 
 A plugin's routes are not behind Airflow's login by themselves, and these pages have values of tables. So each route asks for it.
+The addresses are those of the files below the home, so that the links between the pages hold for both.
 """
 
 from pathlib import Path
@@ -19,28 +20,36 @@ app = FastAPI(
 )
 
 
-@app.get("/index.html")
+@app.get("/data_docs/index.html")
 def index() -> FileResponse:
     """The page with all tables."""
-    return _page(_root() / "index.html")
+    return _page(_home() / "data_docs" / "index.html")
 
 
-@app.get("/tables/{name}.html")
+@app.get("/data_docs/tables/{name}.html")
 def table(name: str) -> FileResponse:
     """The page of one table."""
-    return _page(_root() / "tables" / f"{name}.html")
+    return _page(_home() / "data_docs" / "tables" / f"{name}.html")
 
 
-def _root() -> Path:
+@app.get("/dbt_docs/index.html")
+def dbt_docs() -> FileResponse:
+    """dbt's pages of the models, which are one file."""
+    return _page(_home() / "dbt_docs" / "index.html")
+
+
+def _home() -> Path:
     from lockstep import settings
 
-    return settings.load().home / "data_docs"
+    return settings.load().home
 
 
 def _page(file: Path) -> FileResponse:
     """The file, if it is one of the pages: a name of a table has no slash, so it leads nowhere else."""
     if not file.is_file():
-        raise HTTPException(404, "No gate has written this page yet.")
+        raise HTTPException(
+            404, "Not there yet: a gate writes the pages of the data docs, the DAG maintain those of dbt."
+        )
     # It is written again by each gate.
     return FileResponse(file, media_type="text/html", headers={"Cache-Control": "no-store"})
 
@@ -51,5 +60,6 @@ class DataDocs(AirflowPlugin):
     name = "lockstep_data_docs"
     fastapi_apps = [{"app": app, "url_prefix": "/lockstep-docs", "name": "Lockstep data docs"}]
     external_views = [
-        {"name": "Data docs", "href": "/lockstep-docs/index.html", "destination": "nav", "url_route": "data_docs"}
+        {"name": name, "href": f"/lockstep-docs/{folder}/index.html", "destination": "nav", "url_route": folder}
+        for name, folder in (("Data docs", "data_docs"), ("dbt docs", "dbt_docs"))
     ]

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
+# In the corner of each of dbt's pages, which are one file: the data docs are beside it.
+_LINK = (
+    b'<a href="../data_docs/index.html" style="position: fixed; right: 16px; bottom: 16px; z-index: 9; padding: 4px 12px; '
+    b'border-radius: 4px; background: #fff; box-shadow: 0 1px 4px #0006">Data docs</a>'
+)
+
+
 def build(spark: "SparkSession", settings: "Settings") -> Path | None:
     """Build the pages if the project has changed since; where they are, beside the data docs. None: there are no marts.
 
@@ -31,6 +38,7 @@ def build(spark: "SparkSession", settings: "Settings") -> Path | None:
     written = artefacts.directory(settings) / artefacts.PAGES
     if not result.success or not written.exists():
         raise MartsFailed(f"dbt docs generate failed: {result.exception}")
-    artefacts.replace(pages, written.read_bytes())
+    page, end, rest = written.read_bytes().rpartition(b"</body>")
+    artefacts.replace(pages, page + _LINK + end + rest)
     artefacts.replace(marker, b"")
     return pages

@@ -102,7 +102,8 @@ def _write_index(settings: "Settings") -> Path:
             }
         )
     index = settings.home / "data_docs" / "index.html"
-    _write(index, _page("index", "Data docs", {"tables": tables}))
+    has_dbt = (settings.home / "dbt_docs" / "index.html").exists()
+    _write(index, _page("index", "Data docs", {"tables": tables, "dbt": has_dbt}))
     return index
 
 

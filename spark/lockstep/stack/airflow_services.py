@@ -157,7 +157,8 @@ def check_migrated(settings: Settings) -> str:
 def check_api(settings: Settings) -> str:
     """Check that the API server answers and reaches its database."""
     _state(settings, "metadatabase")
-    return f"UI at {settings.airflow_url}"
+    docs = f"{settings.airflow_url}/lockstep-docs"
+    return f"UI at {settings.airflow_url}, data docs at {docs}/data_docs/index.html, dbt docs at {docs}/dbt_docs/index.html"
 
 
 def check(settings: Settings, component: str) -> str:

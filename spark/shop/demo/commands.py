@@ -29,6 +29,7 @@ def demo(
         f"LOCKSTEP_AIRFLOW_PASSWORD in {own.secrets_file})\n"
         f"Spark       http://{LOOPBACK}:{own.spark_ui_port}\n"
         f"Data docs   {(own.home / 'data_docs' / 'index.html').as_uri()}\n"
+        f"dbt docs    {(own.home / 'dbt_docs' / 'index.html').as_uri()}\n"
         "The shop is open now, and new rows come in: `lockstep status` shows how they get on, and `lockstep logs shop` the shop. "
         "`lockstep down shop` closes it, and `lockstep up shop` opens it again. `make down` stops all; `lockstep up` goes on."
     )

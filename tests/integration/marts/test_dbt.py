@@ -325,6 +325,7 @@ def test_the_pages_have_the_models_and_are_built_once_for_a_project(project: Pro
     pages = docs.build(project.spark, project.settings)
     assert pages is not None
     assert f"{project.table}_mart" in pages.read_text()
+    assert 'href="../data_docs/index.html"' in pages.read_text()
     built = pages.stat().st_mtime_ns
     assert docs.build(project.spark, project.settings) == pages
     assert pages.stat().st_mtime_ns == built

@@ -76,6 +76,16 @@ def test_the_index_has_the_newest_run_and_the_days_of_each_table(settings: Setti
     assert list(table["days"]) == ["2026-11-20"]
 
 
+def test_the_index_leads_to_the_pages_of_dbt_once_they_are_there(settings: Settings) -> None:
+    index, of_dbt = settings.home / "data_docs" / "index.html", settings.home / "dbt_docs" / "index.html"
+    docs.add(settings, [outcome()], "run-1")
+    assert shown(index)["dbt"] is False
+    of_dbt.parent.mkdir()
+    of_dbt.touch()
+    docs.add(settings, [outcome()], "run-2")
+    assert shown(index)["dbt"] is True
+
+
 def test_a_page_asks_for_nothing_from_elsewhere_and_no_value_ends_its_script(settings: Settings) -> None:
     docs.add(settings, [outcome(wrong=2)], "run-1")
     for page in (docs.page_of(settings, "silver.users"), settings.home / "data_docs" / "index.html"):

@@ -42,6 +42,8 @@ const shut = DATA.tables.filter((one) => one.newest && !one.newest.success).leng
 MAIN.append(
   el("h1", {}, "Data docs"),
   el("p", { className: "muted" }, `${DATA.tables.length} tables with a suite; ${shut === 1 ? "one gate is" : shut ? `${shut} gates are` : "no gate is"} shut.`),
+  // dbt's pages are beside this one, as files and in Airflow.
+  ...(DATA.dbt ? [el("p", {}, "What the marts are made from: ", el("a", { href: "../dbt_docs/index.html" }, "dbt docs"))] : []),
   search, day, list,
 );
 search.addEventListener("input", show);
