@@ -322,31 +322,44 @@ def test_each_mart_says_what_plain_python_finds(spark: Any, settings: Settings, 
     assert {name for name, oracle in ORACLES.items() if set(mart(spark, name)) != oracle(new)} == set()
 
 
-def test_alerts_that_live_does_not_have_are_warned_of_once_both_layers_were_compared(
-    spark: Any, settings: Settings, lake_of_a_test: None
+@pytest.mark.parametrize(
+    ("view", "test"),
+    [
+        ("fraud_alerts", "alerts_are_those_of_live"),
+        ("ad_click_through", "ad_performance_is_that_of_live"),
+    ],
+)
+def test_rows_that_live_does_not_have_are_warned_of_once_both_layers_were_compared(
+    spark: Any, settings: Settings, lake_of_a_test: None, view: str, test: str
 ) -> None:
     rows = made(1)
     hold(spark, settings, rows)
-    columns = {**VIEWS["fraud_alerts"].output_columns, "_updated_at": "TIMESTAMP"}
+    table, columns = f"live.{view}", {**VIEWS[view].output_columns, "_updated_at": "TIMESTAMP"}
 
-    def live_has(alerts: list[Row]) -> None:
-        values = [(*(row.get(name) for name in columns if name != "_updated_at"), LAST) for row in alerts]
+    def live_has(of_live: list[Row]) -> None:
+        values = [(*(row.get(name) for name in columns if name != "_updated_at"), LAST) for row in of_live]
         frame = spark.createDataFrame(values, ddl(columns))
-        lake.replace(
-            frame, settings, "live.fraud_alerts", "true", Txn("test_marts", next(_versions)), {"writer": "test"}
-        )
+        lake.replace(frame, settings, table, "true", Txn("test_marts", next(_versions)), {"writer": "test"})
 
-    lake.create(spark, settings, "live.fraud_alerts", columns)
-    compared = dict.fromkeys(record.COLUMNS) | {"view": "fraud_alerts", "window_end": LAST + DAY}
-    with record.TABLE.writing(spark, settings, "test") as commit:
-        commit.append([tuple(compared.values())], {}, key="test")
+    def compared(until: datetime) -> None:
+        row = dict.fromkeys(record.COLUMNS) | {"view": view, "window_end": until}
+        with record.TABLE.writing(spark, settings, "test") as commit:
+            commit.append([tuple(row.values())], {}, key=f"test {view} {until}")
+
+    def warned() -> list[str]:
+        return [*build(spark, settings, FIRST, LAST + DAY, "run-4").warned]
+
+    lake.create(spark, settings, table, columns)
     try:
-        live_has(rows["gold.fraud_alerts"][1:])
-        assert [*build(spark, settings, FIRST, LAST + DAY, "run-4").warned] == ["alerts_are_those_of_live"]
-        live_has(rows["gold.fraud_alerts"])
-        assert build(spark, settings, FIRST, LAST + DAY, "run-5").warned == {}
+        live_has(rows[f"gold.{view}"][1:])
+        compared(FIRST)
+        assert warned() == [], "live may be behind"
+        compared(LAST + DAY)
+        assert warned() == [test]
+        live_has(rows[f"gold.{view}"])
+        assert warned() == []
     finally:
-        lake.drop(spark, settings, "live.fraud_alerts")
+        lake.drop(spark, settings, table)
 
 
 def test_dbts_own_unit_tests_pass(spark: Any, settings: Settings, lake_of_a_test: None) -> None:
