@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.quality.distributions import difference
 from lockstep.suite_files import Severity, severity_of, text_of
 
 # An observed value may be a whole distribution. This much shows which.
@@ -84,7 +85,9 @@ def sentence(expectation: Mapping[str, Any], result: Mapping[str, Any], pii: fro
     text = text_of(expectation["type"], kwargs)
     if error := _error(result.get("exception_info") or {}):
         return f"{text} could not be checked: {error}"
-    if "unexpected_count" in observed:
+    if shares := difference(result):
+        text += f": {shares}"
+    elif "unexpected_count" in observed:
         text += f": {observed['unexpected_count']} of {observed.get('element_count')} rows do not hold"
     elif "observed_value" in observed and not is_personal:
         text += f": observed {observed['observed_value']!r}"

@@ -5,8 +5,9 @@ Then nothing downstream of the table runs, and readers keep the last version tha
 ``import great_expectations`` takes seconds, so it is imported only when there are rows to check.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from lockstep.errors import LockstepError
 from lockstep.failpoints import failpoint
 from lockstep.quality import docs, outcomes
 from lockstep.quality.checks import Check, check
+from lockstep.quality.distributions import Counts, counted, filled, follows_history, name_of
 from lockstep.quality.outcomes import GateState, Outcome
 from lockstep.quality.slices import Slice, pending
 from lockstep.quality.suites import gated, load, pii_columns
@@ -66,7 +68,7 @@ def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str]
     with outcomes.TABLE.writing(spark, settings, run_id) as commit:
         before = GateState.of(commit.newest())
         slices = [pending(settings, table, before.positions.get(table, -1)) for table in tables]
-        results = [validate(spark, settings, new) for new in slices if new]
+        results = [validate(spark, settings, new, before.distributions.get(new.table, {})) for new in slices if new]
         if not results:
             return []
         outcomes.write(commit, results, before, run_id)
@@ -77,15 +79,28 @@ def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str]
     return results
 
 
-def validate(spark: "SparkSession", settings: "Settings", new: Slice) -> Outcome:
+def validate(
+    spark: "SparkSession", settings: "Settings", new: Slice, histories: Mapping[str, Counts] = MappingProxyType({})
+) -> Outcome:
     """Check a slice of a table against its suite.
 
     A small slice that passes is checked without Spark. What shuts the gate there is checked by Spark, whose word counts.
+
+    Args:
+        histories: by expectation that follows history, the counts of the rows before.
     """
     suite_digest, suite = digest(settings, new.table), load(settings, new.table)
-    checks = _without_spark(settings, new, suite)
-    if checks is None or any(check.shuts for check in checks):
-        checks = _in_spark(suite, lake.read(spark, settings, new.table).where(new.where), new.rows)
+    asked = [filled(one, histories.get(name_of(one), ()), new.rows) for one in suite["expectations"]]
+    results = _without_spark(settings, new, asked)
+    checks = _checks(suite, results, new.rows) if results else []
+    if results is None or any(check.shuts for check in checks):
+        results = _in_spark(suite["name"], asked, lake.read(spark, settings, new.table).where(new.where))
+        checks = _checks(suite, results, new.rows)
+    counts = {
+        name_of(one): counted(result, new.rows)
+        for one, result in zip(suite["expectations"], results, strict=True)
+        if follows_history(one)
+    }
     return Outcome(
         table=new.table,
         suite=suite["name"],
@@ -95,11 +110,12 @@ def validate(spark: "SparkSession", settings: "Settings", new: Slice) -> Outcome
         version=new.version,
         checked_at=datetime.now(UTC),
         suite_digest=suite_digest,
+        counts=counts,
     )
 
 
-def _without_spark(settings: "Settings", new: Slice, suite: dict[str, Any]) -> list[Check] | None:
-    """The checks of a small slice, or None where Spark is needed. In pandas the counts cost nothing more."""
+def _without_spark(settings: "Settings", new: Slice, expectations: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """The results of a small slice, or None where Spark is needed. In pandas the counts cost nothing more."""
     from lockstep.lake.small_commits import collect
     from lockstep.quality.engine import batch_of, run
 
@@ -108,23 +124,23 @@ def _without_spark(settings: "Settings", new: Slice, suite: dict[str, Any]) -> l
     rows = collect(settings, new.table, new.where)
     if has_nan(rows):
         return None
-    results = run(batch_of(new.table, rows.to_pandas()), suite["expectations"], _COUNTS)
-    return _checks(suite, results, rows.num_rows)
+    return run(batch_of(new.table, rows.to_pandas()), expectations, _COUNTS)
 
 
-def _in_spark(suite: dict[str, Any], rows: "DataFrame", count: int) -> list[Check]:
-    """The checks of rows in Spark, which needs a job more for the values of each expectation: so only of those that fail."""
+def _in_spark(table: str, expectations: list[dict[str, Any]], rows: "DataFrame") -> list[dict[str, Any]]:
+    """The results of rows in Spark, which needs a job more for the values of each expectation: so only of those that fail.
+
+    What compares a value of the table is asked once, with that value.
+    """
     from lockstep.quality.engine import batch_of, counts_rows, run
 
-    expectations = suite["expectations"]
-    batch = batch_of(suite["name"], rows)
-    results = run(batch, expectations, "BOOLEAN_ONLY")
-    is_met = [result["success"] and counts_rows(one) for one, result in zip(expectations, results, strict=True)]
-    if not all(is_met):
-        again = [one for one, met in zip(expectations, is_met, strict=True) if not met]
-        details = iter(run(batch, again, _COUNTS))
-        results = [result if met else next(details) for result, met in zip(results, is_met, strict=True)]
-    return _checks(suite, results, count)
+    batch = batch_of(table, rows)
+    of_rows = [number for number, one in enumerate(expectations) if counts_rows(one)]
+    results = dict(zip(of_rows, run(batch, [expectations[n] for n in of_rows], "BOOLEAN_ONLY"), strict=True))
+    again = [n for n in range(len(expectations)) if n not in results or not results[n]["success"]]
+    if again:
+        results |= dict(zip(again, run(batch, [expectations[n] for n in again], _COUNTS), strict=True))
+    return [results[number] for number in range(len(expectations))]
 
 
 def _checks(suite: dict[str, Any], results: Iterable[dict[str, Any]], rows: int) -> list[Check]:
@@ -142,4 +158,7 @@ def failures(settings: "Settings", table: str, rows: "DataFrame") -> list[str]:
     """One sentence for each check that would shut the gate of ``layer.name`` on these rows; none if it has no suite."""
     if table not in gated(settings):
         return []
-    return [check.reason for check in _in_spark(load(settings, table), rows, 0) if check.shuts]
+    suite = load(settings, table)
+    # The history is of rows that are in the table, and these are not yet.
+    asked = [filled(one, (), 0) for one in suite["expectations"]]
+    return [check.reason for check in _checks(suite, _in_spark(suite["name"], asked, rows), 0) if check.shuts]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lockstep.ledger.ops_table import NextCommit, OpsTable
 from lockstep.quality.checks import Check
+from lockstep.quality.distributions import Counts, with_slice
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Outcome:
         slice: the SQL predicate that selects the checked rows.
         version: the version of the table's ledger up to which rows were checked.
         suite_digest: what the suite's file is known by; None: it is not known any more.
+        counts: by expectation that follows history, how often each value came.
     """
 
     table: str
@@ -77,6 +79,7 @@ class Outcome:
     version: int
     checked_at: datetime
     suite_digest: str | None = None
+    counts: Mapping[str, Counts] = field(default_factory=dict)
 
     @property
     def success(self) -> bool:
@@ -107,17 +110,19 @@ class GateState:
         positions: per table, the version of its ledger up to which all rows have passed. A table that never passed is missing.
         verdicts: per table, its newest verdict.
         suites: per table, the digest of the suite by which it was checked last.
+        distributions: per table and expectation that follows history, the counts of each value in rows that have passed.
     """
 
     positions: Mapping[str, int] = field(default_factory=dict)
     verdicts: Mapping[str, GateVerdict] = field(default_factory=dict)
     suites: Mapping[str, str | None] = field(default_factory=dict)
+    distributions: Mapping[str, Mapping[str, Counts]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
         """The state that a record has; without one, no gate has passed anything."""
         verdicts = {table: GateVerdict(**fields) for table, fields in record.get("verdicts", {}).items()}
-        return cls(record.get("positions", {}), verdicts, record.get("suites", {}))
+        return cls(record.get("positions", {}), verdicts, record.get("suites", {}), record.get("distributions", {}))
 
     @property
     def held_back(self) -> dict[str, int]:
@@ -139,7 +144,7 @@ def forget(spark: "SparkSession", settings: "Settings", tables: Collection[str])
         before = commit.newest()
         kept = {
             field: {table: value for table, value in before.get(field, {}).items() if table not in tables}
-            for field in ("verdicts", "positions", "suites")
+            for field in ("verdicts", "positions", "suites", "distributions")
         }
         commit.append([], {**before, **kept})
 
@@ -156,8 +161,14 @@ def write(commit: NextCommit, outcomes: Iterable[Outcome], before: GateState, ru
             "verdicts": {table: asdict(verdict) for table, verdict in verdicts.items()},
             "positions": {**before.positions, **{o.table: o.version for o in outcomes if o.success}},
             "suites": {**before.suites, **{o.table: o.suite_digest for o in outcomes}},
+            "distributions": {**before.distributions, **{o.table: _history(o, before) for o in outcomes if o.success}},
         },
     )
+
+
+def _history(o: Outcome, before: GateState) -> dict[str, Counts]:
+    known = before.distributions.get(o.table, {})
+    return {name: with_slice(known.get(name, ()), counts) for name, counts in o.counts.items()}
 
 
 def _row(o: Outcome, run_id: str) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.errors import LockstepError
+from lockstep.quality.distributions import against_history
 from lockstep.quality.suites import pii_columns
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def proposed(facts: Mapping[str, Facts], key: Sequence[str]) -> Iterator[dict[st
         if of.values is not None and len(of.values) > 1:
             in_set = {"column": name, "value_set": [*of.values]}
             yield {"type": "expect_column_values_to_be_in_set", "kwargs": in_set, "severity": "warning"}
+            yield against_history(name)
 
 
 def _key(table: str) -> tuple[str, ...]:

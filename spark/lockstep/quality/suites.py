@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from lockstep.contracts import CONTRACTS
+from lockstep.quality.distributions import follows_history, name_of, problem
 from lockstep.suite_files import Severity, SuiteMissing, quarantining, read, root, severity_of, suite_file, text_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ def load(settings: "Settings", table: str) -> dict[str, Any]:
         SuiteMissing: the file does not exist, or it is not a valid suite.
     """
     suite = read(settings, table)
+    for expectation in filter(follows_history, suite["expectations"]):
+        if reason := problem(expectation, pii_columns(table)):
+            file = suite_file(settings, table).relative_to(settings.project)
+            raise SuiteMissing(f"{file}: {name_of(expectation)}: {reason}")
     contract = CONTRACTS.get(table.partition(".")[2])
     if contract and contract.kind == "changes":
         suite["expectations"] = [_of_rows(one) for one in suite["expectations"]]

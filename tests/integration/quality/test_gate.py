@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lockstep import lake
 from lockstep.batch.rollup import roll_up
 from lockstep.contracts import Contract
 from lockstep.definition import View
@@ -14,6 +15,7 @@ from lockstep.definition.tables import gold_of
 from lockstep.deploy.followed import changed_suites
 from lockstep.ingest.bronze import ingest
 from lockstep.quality import suites
+from lockstep.quality.distributions import against_history
 from lockstep.quality.gate import GateFailed, run_gates
 from lockstep.quality.outcomes import GateVerdict, latest
 from lockstep.quality.readiness import is_open
@@ -81,6 +83,31 @@ def test_rows_that_pass_are_not_checked_again(
     arrive(("c", 3, "/"))
     [later] = run_gates(spark, settings, [table], "run-3")
     assert later.rows == 1
+
+
+def test_a_shift_against_the_rows_before_is_recorded_and_the_same_shares_are_not(
+    spark: Any, settings: Settings, arrive: Callable[..., str], expect: Expect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def views(letter: str, *pages: str) -> str:
+        return arrive(*((f"{letter}{n}", n % 50, pages[n % len(pages)]) for n in range(100)))
+
+    table = views("a", "/", "/", "/cart", "/search")
+    expect(table, against_history("page"), UNIQUE)
+    [first] = run_gates(spark, settings, [table], "run-1")
+    views("b", "/", "/cart", "/", "/search")
+    [same] = run_gates(spark, settings, [table], "run-2")
+    assert (first.warned, same.warned) == ((), ())
+
+    views("c", "/cart")
+    # As Spark compares a slice that is not small.
+    monkeypatch.setattr(lake, "is_small", lambda _: False)
+    [shifted] = run_gates(spark, settings, [table], "run-3")
+    assert shifted.success
+    assert "'/cart' is 100% of the rows, and was 25% before" in shifted.warned[0]
+    [known] = latest(settings).distributions[table].values()
+    assert dict(map(tuple, known)) == {"/": 100, "/cart": 150, "/search": 50}
+    recorded = spark.sql(f"SELECT warned FROM ops.quality WHERE `table` = '{table}' ORDER BY checked_at").collect()
+    assert [len(row["warned"]) for row in recorded] == [0, 0, 1]
 
 
 def test_a_wrong_row_shuts_the_gate_until_the_suite_or_the_row_changes(

@@ -1,5 +1,6 @@
 """A proposed suite: what looks like a promise shuts the gate, and what may be chance only warns."""
 
+from lockstep.quality.distributions import against_history
 from lockstep.quality.profile import Facts, proposed
 
 
@@ -30,4 +31,5 @@ def test_ranges_and_sets_only_warn() -> None:
     assert [*proposed(facts, ())] == [
         {"type": "expect_column_values_to_be_between", "kwargs": between, "severity": "warning"},
         {"type": "expect_column_values_to_be_in_set", "kwargs": in_set, "severity": "warning"},
+        against_history("kind"),
     ]
