@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 
-# In the corner of each of dbt's pages, which are one file: the data docs are beside it.
+# In the header of each of dbt's pages, which are one file: the data docs are beside it.
 _LINK = (
-    b'<a href="../data_docs/index.html" style="position: fixed; right: 16px; bottom: 16px; z-index: 9; padding: 4px 12px; '
+    b'<a href="../data_docs/index.html" style="position: fixed; right: 16px; top: 24px; z-index: 9999; padding: 4px 12px; '
     b'border-radius: 4px; background: #fff; box-shadow: 0 1px 4px #0006">Data docs</a>'
 )
 

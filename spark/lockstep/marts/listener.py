@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # dbt's levels that people read.
 _LEVELS = {"info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
+# Its events of a model or a test that begins, ends or is left out. Others repeat the messages of what fails, with stacks.
+_LINES_OF_RUN = ("Log", "Skipping")
 # What is wrong is in the first lines of a message. Spark's plan and stack follow.
 _LINES = 5
 # What dbt says of a model or a test that is not in order.
@@ -31,7 +33,8 @@ def listener(settings: "Settings", manifest: "Manifest", progress: Progress) -> 
         if node is None:
             return
         marts = about(manifest, node)
-        if level := _LEVELS.get(event.info.level):
+        level = _LEVELS.get(event.info.level)
+        if level and event.info.name.startswith(_LINES_OF_RUN):
             for mart in marts or [""]:
                 progress.say(event.info.msg.strip(), mart, level)
         if event.info.name == "NodeFinished":
