@@ -77,7 +77,7 @@ class MartTask(BaseOperator):
             with reported() as results:
                 return tasks.build_mart(self.mart, context["run_id"], results, progress)
         finally:
-            for other in progress.states.keys() - {self.mart}:
+            for other in (progress.states.keys() | _made_from(self.mart)) - {self.mart}:
                 _end(progress, other)
 
 
@@ -138,6 +138,14 @@ class MartTrigger(BaseTrigger):
 def _created(ti_id: Any) -> float:
     """When this try of a task was created (seconds since 1970): its id is a UUID of version 7, whose first 48 bits say it."""
     return (UUID(str(ti_id)).int >> 80) / 1000
+
+
+def _made_from(mart: str) -> set[str]:
+    """The marts that are made from this one, through others too."""
+    references, found = tables.mart_references(), {mart}
+    while new := {name for name, others in references.items() if found & {*others}} - found:
+        found |= new
+    return found - {mart}
 
 
 def mart_tasks(builder: BaseOperator) -> None:

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from airflow.sdk.exceptions import AirflowSkipException
 from airflow.sdk.execution_time.context import set_current_context
 from airflow.triggers.base import TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
-from lockstep import airflow_marts
-from lockstep.airflow_marts import MartTrigger, told
+from lockstep import airflow_marts, airflow_task, tasks
+from lockstep.airflow_marts import MartTask, MartTrigger, told
 from lockstep.lineage import tables
 from lockstep.marts.dbt_project import MartsFailed
 from lockstep.marts.progress import Progress, Reader, State, file_of
@@ -107,6 +108,30 @@ def test_a_mart_of_which_a_run_that_was_killed_has_said_nothing_is_skipped(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert isinstance(event_of(Try(), {"build": "failed", "marts.other": "success"}, monkeypatch), TaskSkippedEvent)
+
+
+def test_a_mart_that_builds_itself_says_how_those_end_that_are_made_from_it(
+    progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(mart: str, run_id: str, results: object, progress: Progress) -> list[str]:
+        progress.found(mart, State.FAILED)
+        raise MartsFailed(f"{mart} of {run_id} failed")
+
+    monkeypatch.setattr(tasks, "build_mart", fails)
+    monkeypatch.setattr(airflow_task, "_publish", lambda _: None)
+    progress.built(("2026-11-25T00:00:00+00:00", "2026-11-26T00:00:00+00:00"))
+    cleared = MartTask(task_id="marts.daily_customers", mart="daily_customers", builder="build", made_from=[])
+    with pytest.raises(MartsFailed, match="daily_customers of manual__"):
+        cleared.execute({"dag_run": SimpleNamespace(dag_id="marts", run_id=RUN), "run_id": RUN})
+    assert progress.file
+    ended = {line.mart: line.state for line in Reader(progress.file).new() if line.state}
+    assert ended == {"customer_lifetime_value": State.SKIPPED, "customer_cohorts": State.SKIPPED}
+
+
+def test_a_mart_of_a_run_that_has_built_nothing_is_skipped(progress: Progress) -> None:
+    cleared = MartTask(task_id="marts.daily_customers", mart="daily_customers", builder="build", made_from=[])
+    with pytest.raises(AirflowSkipException, match="Clear the task that runs dbt"):
+        cleared.execute({"dag_run": SimpleNamespace(dag_id="marts", run_id=RUN), "run_id": RUN})
 
 
 def run_of_dbt(error: Exception | None, try_number: int, failed: Mapping[str, list[str]] | None = None) -> None:

@@ -121,7 +121,8 @@ def _build(
     tables_only: bool,
 ) -> list[Any]:
     """Build and test the marts for an interval, and those that are new for all days; dbt's results."""
-    rest = (*_WITHOUT, *(_TABLES_ONLY if tables_only else ()), *downstream(absent(settings, manifest)))
+    # Who asks for one mart gets it, also if it is a view.
+    rest = (*_WITHOUT, *(_TABLES_ONLY if tables_only and not only else ()), *downstream(absent(settings, manifest)))
     wanted = ("--select", f"{only}+") if only else _MARTS
     new, are_all_new = new_tables(settings, manifest)
     if are_all_new:

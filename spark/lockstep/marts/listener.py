@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+log = logging.getLogger(__name__)
 # dbt's levels that people read.
 _LEVELS = {"info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
 # Its events of a model or a test that begins, ends or is left out. Others repeat the messages of what fails, with stacks.
@@ -35,8 +36,10 @@ def listener(settings: "Settings", manifest: "Manifest", progress: Progress) -> 
         marts = about(manifest, node)
         level = _LEVELS.get(event.info.level)
         if level and event.info.name.startswith(_LINES_OF_RUN):
-            for mart in marts or [""]:
+            for mart in marts:
                 progress.say(event.info.msg.strip(), mart, level)
+            if not marts:
+                log.log(level, "%s", event.info.msg.strip())
         if event.info.name == "NodeFinished":
             _finished(settings, node, event.data.run_result, marts, progress)
 
@@ -64,6 +67,7 @@ def _finished(settings: "Settings", node: Any, result: Any, marts: list[str], pr
     if result.status not in _BROKEN | _WARNED:
         return
     level = logging.ERROR if result.status in _BROKEN else logging.WARNING
+    # What failed, and is no mart's, is why none is published.
     for mart in marts or [""]:
         lines = [line.rstrip() for line in (result.message or "").splitlines() if line.strip()]
         for line in lines[:_LINES]:
