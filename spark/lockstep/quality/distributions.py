@@ -16,7 +16,7 @@ _TYPE, _META = "expect_column_kl_divergence_to_be_less_than", "history"
 _USUAL_THRESHOLD = 0.1
 # Fewer rows have other shares by chance: with three values, and a threshold of 0.1, one slice of a hundred rows in ten thousand.
 _LEAST_ROWS = 100
-# The history is of about this many rows: what the shop sells in a week is usual, what it sold a year ago no more.
+# The history is of about this many rows: what was usual long ago need not be usual now.
 _REMEMBERED_ROWS = 100_000
 # A column of more values has no shares that say something.
 _MOST_VALUES = 50
