@@ -97,4 +97,5 @@ def taken(settings: Settings, contract: Contract, survives: tuple[type[Exception
             yield
         finally:
             stopped.set()
-        working.result()
+            # What has stopped it is why the block waits in vain.
+            working.result()

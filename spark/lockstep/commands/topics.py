@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from lockstep.commands.aggregate import Aggregate
 from lockstep.commands.errors import LogUnreadable, TopicsDiffer
@@ -21,6 +22,7 @@ _TIMEOUT_SECONDS = 30.0
 # Longer than the transaction timeout of a processor: the broker has ended each of their transactions by then.
 _OPEN_TRANSACTION_SECONDS = 90
 _BATCH = 1_000
+_WITHOUT_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 _FETCH_MS = 10
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # A command's time is when the broker took it: senders' clocks do not decide what comes first.
@@ -65,12 +67,25 @@ def end_of(settings: "Settings", topic: str, partition: int) -> int:
     """
     with closing(_consumer(settings)) as consumer:
         try:
-            return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), _TIMEOUT_SECONDS)[1])
+            return _end_once_there_is_a_leader(consumer, TopicPartition(topic, partition))
         except KafkaException as error:
             raise LogUnreadable(
                 f"{topic}-{partition} cannot be read: {error.args[0].str()}. `lockstep commands run` makes the topics; see "
                 "`lockstep status` for the broker."
             ) from error
+
+
+# A partition that was just created, or whose broker has died, has no leader for a moment; librdkafka does not ask again.
+@retry(
+    stop=stop_after_delay(_TIMEOUT_SECONDS),
+    wait=wait_fixed(0.2),
+    retry=retry_if_exception(
+        lambda error: isinstance(error, KafkaException) and error.args[0].code() in _WITHOUT_LEADER
+    ),
+    reraise=True,
+)
+def _end_once_there_is_a_leader(consumer: Consumer, partition: TopicPartition) -> int:
+    return int(consumer.get_watermark_offsets(partition, _TIMEOUT_SECONDS)[1])
 
 
 def committed(settings: "Settings", topic: str, partition: int, start: int = 0) -> Generator[Record]:

@@ -19,7 +19,7 @@ from lockstep.replay.missing import ranges_missing
 from lockstep.replay.parse import scope
 from lockstep.replay.plan import Part, Plan, Target
 from lockstep.replay.request import LAYERS, Layer, ReplayRefused, Request
-from lockstep.replay.runs import arrival_of, hull, overlap, runs_between, runs_of
+from lockstep.replay.runs import hull, runs_between, runs_of
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -53,22 +53,19 @@ def arrival_span(request: Request, contract: Contract, start: datetime, end: dat
 def _part(settings: "Settings", request: Request, contract: Contract, layers: tuple[Layer, ...]) -> Part | None:
     tables = Tables.of(contract)
     source, arrival = (tables.log, "_arrival") if layers[0] == "gold" else (tables.bronze, "timestamp")
-    # Silver is replayed in whole runs of refine, because they decide what is a duplicate.
-    of_silver = "silver" in layers
-    candidates = (tables.log, "_arrival") if of_silver else (source, arrival)
     if request.start and request.end:
-        chosen = runs_between(settings, *candidates, arrival_span(request, contract, request.start, request.end))
-        ranges = hull((run.entry for run in chosen), contract.topic)
+        span = arrival_span(request, contract, request.start, request.end)
+        ranges = hull((run.entry for run in runs_between(settings, source, arrival, span)), contract.topic)
     else:
-        asked = _asked(settings, request, contract, source)
-        chosen = runs_of(settings, *candidates, asked)
-        ranges = hull((run.entry for run in chosen), contract.topic) if of_silver else asked
+        ranges = _asked(settings, request, contract, source)
+    if "silver" in layers:
+        # In whole runs of refine, because they decide what is a duplicate. Bronze knows which: rows that a run has put aside, or
+        # that were duplicates, are in it alone.
+        ranges = hull((run.entry for run in runs_of(settings, tables.log, "_arrival", ranges)), contract.topic)
     missing = _missing(settings, request, contract) if "bronze" in layers else ()
     if not size(ranges) and not missing:
         return None
-    # A row has the same time of arrival in both tables.
-    found = runs_between(settings, source, arrival, arrival_of(chosen)) if of_silver and chosen else chosen
-    read = [run for run in found if overlap(run.entry.ranges, ranges)]
+    read = runs_of(settings, source, arrival, ranges)
     times = [(run.first, run.last) for run in read if run.first and run.last]
     return Part(
         stream=contract.name,

@@ -35,14 +35,13 @@ class Run:
         return self.first is None or self.last is None or (self.first < span[1] and self.last >= span[0])
 
 
-def runs_between(settings: "Settings", table: str, arrival: str, span: Interval | None) -> list[Run]:
-    """The table's runs of which a row may have arrived in the interval (None: always), newest first.
+def runs_between(settings: "Settings", table: str, arrival: str, span: Interval) -> list[Run]:
+    """The table's runs of which a row may have arrived in the interval, newest first.
 
     Args:
         arrival: the table's column with the time of arrival.
     """
-    found = _runs(settings, table, arrival, history.within(*span) if span else "true")
-    return [run for run in found if span is None or run.overlaps(span)]
+    return [run for run in _runs(settings, table, arrival, history.within(*span)) if run.overlaps(span)]
 
 
 def runs_of(settings: "Settings", table: str, arrival: str, ranges: Sequence[Range]) -> list[Run]:
@@ -56,13 +55,6 @@ def _runs(settings: "Settings", table: str, arrival: str, where: str) -> Iterato
         entry = ledger.entry(commit)
         if any(r.size for r in entry.ranges):
             yield Run(entry, *arrivals(commit, arrival), commit.size)
-
-
-def arrival_of(runs: Iterable[Run]) -> Interval | None:
-    """The arrivals of the first and the last row of the runs (UTC); None where the statistics do not tell."""
-    times = [(run.first, run.last) for run in runs]
-    known = [(first, last) for first, last in times if first and last]
-    return (min(t[0] for t in known), max(t[1] for t in known)) if known and len(known) == len(times) else None
 
 
 def arrivals(commit: "Commit", column: str) -> tuple[datetime | None, datetime | None]:

@@ -39,11 +39,14 @@ def spoil(spark, stream, view, layers, minutes) -> None:
         spark.sql(f"DELETE FROM bronze.{stream.name} WHERE timestamp >= {low} AND timestamp < {high}")
 
 
-@pytest.mark.parametrize("layers", LAYERS, ids="+".join)
+# With this one, all that the last run has in the interval is duplicates.
+@pytest.mark.parametrize(
+    ("layers", "seed"), [(layers, None) for layers in LAYERS] + [(LAYERS[-1], 2658508260)], ids=str
+)
 def test_a_replay_of_a_random_interval_gives_back_the_digests_from_before_it_was_spoiled(
-    layers, spark, settings, stream, view, shop, batch, asked, redone
+    layers, seed, spark, settings, stream, view, shop, batch, asked, redone
 ):
-    seed = random.SystemRandom().randrange(2**32)
+    seed = seed or random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     dice = random.Random(seed)
     traffic(shop, batch, dice)

@@ -69,6 +69,16 @@ def test_silver_is_planned_from_bronze_in_whole_runs(lake):
         assert [t for t in plan.targets if t.span] == [], "the windows follow from the rows"
 
 
+def test_a_run_whose_rows_of_the_interval_were_all_put_aside_is_planned_too(settings):
+    readers = [view.name for view in VIEWS.values() if "page_views" in view.streams]
+    write(settings, "bronze.page_views", 1, {0: (0, 100)}, 0, 59, column="timestamp")
+    write(settings, "silver.page_views", 1, {0: (0, 100)}, 0, 2)
+    half_past = {"from": START + timedelta(minutes=30), "to": START + timedelta(minutes=40)}
+    more = {"topics": ["page_views"], "layers": ["silver", "gold"], "views": readers}
+    (part,) = resolve(settings, asked(**more, **half_past)).parts
+    assert (spans(part), part.rows) == ({0: (0, 100)}, 10)
+
+
 def test_exact_offsets_are_enough_for_gold(lake):
     (part,) = resolve(lake, asked(topics=["page_views"], offsets={"0": [150, 160]})).parts
     assert spans(part) == {0: (150, 160)}
