@@ -37,7 +37,10 @@ __all__ = [
     "view",
 ]
 # The folders that take longest are begun first, so that no worker is left alone with one at the end.
-LONGEST = ("marts", "stack", "serving", "views", "checkpoints", "replay", "capture", "definition", "crash", "reconcile")
+LONGEST = (
+    *("marts", "deploy", "refine", "serving", "quality", "stack", "views", "checkpoints"),
+    *("capture", "live", "replay", "definition", "crash", "reconcile"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
