@@ -43,6 +43,10 @@ class AirflowPages:
         wanted = {"dag_run_id": run, "task_ids": [task], "include_downstream": True}
         self._post(f"dags/{dag}/clearTaskInstances", {**wanted, "dry_run": False, "only_failed": False})
 
+    def page(self, path: str) -> str:
+        """A page of a plugin."""
+        return self._client.get(path).raise_for_status().text
+
     def ended(self, dag: str, run: str, seconds: float = 240) -> str:
         """Wait until a run has ended; how."""
         poll = Retrying(
