@@ -85,8 +85,8 @@ def sentence(expectation: Mapping[str, Any], result: Mapping[str, Any], pii: fro
     text = text_of(expectation["type"], kwargs)
     if error := _error(result.get("exception_info") or {}):
         return f"{text} could not be checked: {error}"
-    if shares := difference(result):
-        text += f": {shares}"
+    if differs := difference(expectation, result):
+        text += f": {differs}"
     elif "unexpected_count" in observed:
         text += f": {observed['unexpected_count']} of {observed.get('element_count')} rows do not hold"
     elif "observed_value" in observed and not is_personal:

@@ -97,7 +97,7 @@ def validate(
         results = _in_spark(suite["name"], asked, lake.read(spark, settings, new.table).where(new.where))
         checks = _checks(suite, results, new.rows)
     counts = {
-        name_of(one): counted(result, new.rows)
+        name_of(one): counted(one, result, new.rows)
         for one, result in zip(suite["expectations"], results, strict=True)
         if follows_history(one)
     }

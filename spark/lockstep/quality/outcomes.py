@@ -168,7 +168,7 @@ def write(commit: NextCommit, outcomes: Iterable[Outcome], before: GateState, ru
 
 def _history(o: Outcome, before: GateState) -> dict[str, Counts]:
     known = before.distributions.get(o.table, {})
-    return {name: with_slice(known.get(name, ()), counts) for name, counts in o.counts.items()}
+    return {name: with_slice(name, known.get(name, ()), counts) for name, counts in o.counts.items()}
 
 
 def _row(o: Outcome, run_id: str) -> tuple[object, ...]:
