@@ -6,12 +6,15 @@ import pytest
 from tests.support.marts import Orders, order
 from tests.support.records import at
 
+from lockstep.errors import LockstepError
 from lockstep.ingest import bronze
 from lockstep.marts import complete, record
 from lockstep.marts import run as marts
 from lockstep.marts.dbt_project import MartsFailed
+from lockstep.marts.progress import Progress
 from lockstep.quality import outcomes
 from lockstep.quality.checks import Check
+from lockstep.results import Results
 from lockstep.suite_files import Severity
 
 
@@ -51,7 +54,9 @@ def test_the_marts_wait_while_rows_of_a_source_have_failed_their_gate(orders, ca
     orders.change(None, order(1, 3))
     verdict(orders, success=False)
     assert orders.bring_up() == []
-    assert f"the marts wait: the newest rows of silver.{orders.contract.name} have not passed" in caplog.text
+    assert f"The marts wait: the newest rows of silver.{orders.contract.name} have not passed" in caplog.text
+    with pytest.raises(LockstepError, match="have not passed their gate. Clear the task again"):
+        marts.build_mart(orders.spark, orders.settings, orders.name, "run", Results(), Progress())
     verdict(orders, success=True)
     assert orders.bring_up() == ["2026-11-03"]
 
