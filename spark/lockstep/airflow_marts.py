@@ -42,9 +42,12 @@ _ACTIVE = {None, "scheduled", "queued", "running", "up_for_retry", "up_for_resch
 _LAST_WORDS = {
     State.SUCCESS: "It was built, and has passed its tests.",
     State.FAILED: "It failed. When it is repaired, clear this task: it builds the days of this run again.",
-    State.SKIPPED: "It was not built: no row of its sources is new, or what it is made from failed, or it is a view, which is "
-    "made again when the project changes, or a source does not exist yet.",
+    State.SKIPPED: "dbt left it out, because what it is made from failed.",
 }
+_NOTHING_TO_DO = (
+    "dbt had nothing to do for it: no row of its sources is new, or it is a view, which is made again when the project changes, "
+    "or a source does not exist yet."
+)
 
 
 class MartTask(BaseOperator):
@@ -214,8 +217,8 @@ def _end_all(progress: Progress) -> None:
 
 
 def _end(progress: Progress, mart: str) -> None:
-    state = progress.states.get(mart, State.SKIPPED)
-    progress.end(mart, state, _LAST_WORDS[state])
+    state = progress.states.get(mart)
+    progress.end(mart, state or State.SKIPPED, _LAST_WORDS[state] if state else _NOTHING_TO_DO)
 
 
 def _progress(context: Any) -> Progress:

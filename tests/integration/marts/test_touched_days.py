@@ -55,7 +55,7 @@ def test_the_marts_wait_while_rows_of_a_source_have_failed_their_gate(orders, ca
     verdict(orders, success=False)
     assert orders.bring_up() == []
     assert f"The marts wait: the newest rows of silver.{orders.contract.name} have not passed" in caplog.text
-    with pytest.raises(LockstepError, match="have not passed their gate. Clear the task again"):
+    with pytest.raises(LockstepError, match=r"have not passed their gate\. Clear the task again"):
         marts.build_mart(orders.spark, orders.settings, orders.name, "run", Results(), Progress())
     verdict(orders, success=True)
     assert orders.bring_up() == ["2026-11-03"]
