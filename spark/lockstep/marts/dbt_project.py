@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 # The platform's macros and profile.
 _PLATFORM = resource("dbt")
-# What only a correction ends: SQL that Spark does not take (but for a name that is not there, which a server lacks that has just
-# started), and what dbt itself refuses.
-_LASTING = re.compile(r"SQLSTATE: 42(?!P01)|Compilation Error")
+# What only a correction ends: SQL with a wrong syntax (42601), column (42703), aggregation (42803) or type (42K09), a value that
+# cannot be computed (22...), and what dbt itself refuses. A server that has just started lacks tables, views and schemas.
+_LASTING = re.compile(r"SQLSTATE: (22|42601|42703|42803|42K09)|Compilation Error")
 # dbt reads some options from the environment, which all threads of the process share.
 _ENVIRONMENT = threading.Lock()
 
@@ -206,9 +206,14 @@ def run(
         broken = [r for r in results if r.status in ("error", "fail")]
         failed = {r.node.name: _first_lines(r.message) for r in broken}
         reasons = [f"{name}: {reason}" for name, reason in failed.items()] or [str(result.exception)]
-        lasting = bool(broken) and all(r.status == "fail" or _LASTING.search(r.message or "") for r in broken)
+        lasting = bool(broken) and all(r.status == "fail" or is_lasting(r.message or "") for r in broken)
         raise MartsFailed(f"dbt {command} failed:\n  " + "\n  ".join(reasons), failed, lasting=lasting)
     return [*results]
+
+
+def is_lasting(message: str) -> bool:
+    """Whether a model or test that fails with this message fails again, until somebody corrects a model or rows."""
+    return bool(_LASTING.search(message))
 
 
 def _after_each(event: Any) -> None:

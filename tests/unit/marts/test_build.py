@@ -62,3 +62,21 @@ def test_a_mart_of_a_captured_tables_changes_or_history_follows_its_current_rows
     )
     manifest: Any = SimpleNamespace(nodes={"m": mart}, sources=sources)
     assert parsed.sources_of(manifest) == ["silver.orders", "silver.page_views", "silver.users"]
+
+
+@pytest.mark.parametrize(
+    ("message", "lasting"),
+    [
+        ("[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column cannot be resolved. SQLSTATE: 42703; line 5 pos 13;", True),
+        ("[PARSE_SYNTAX_ERROR] Syntax error at or near 'selct'. SQLSTATE: 42601 (line 1, pos 0)", True),
+        ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", True),
+        ("Compilation Error in model daily_orders: This model has an enforced contract that failed.", True),
+        # Of a server that has been restarted.
+        ("[TABLE_OR_VIEW_NOT_FOUND] The table or view `silver`.`orders` cannot be found. SQLSTATE: 42P01", False),
+        ("[SCHEMA_NOT_FOUND] The schema `marts_built` cannot be found. SQLSTATE: 42704", False),
+        ("<_MultiThreadedRendezvous of RPC that terminated with: status = StatusCode.UNAVAILABLE", False),
+        ("[INVALID_HANDLE.SESSION_CLOSED] Session was closed. SQLSTATE: HY000", False),
+    ],
+)
+def test_a_failure_lasts_if_only_a_correction_ends_it(message: str, *, lasting: bool) -> None:
+    assert dbt_project.is_lasting(message) is lasting
