@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 
 from grpc import RpcError
 from pyspark.errors import PySparkException
@@ -50,10 +51,15 @@ def _watch(process: "subprocess.Popen[bytes]", stopping: threading.Event) -> Non
 
 
 def _follow(current: Settings, stopping: threading.Event) -> None:
+    refused: Mapping[str, str] = {}
     with catalog.connect(current, "thrift") as pipeline, session.connect(remote(current), "names") as readers:
         while not stopping.is_set():
-            if changed := follow(pipeline, readers):
-                log.info("followed: %s", ", ".join(changed))
+            followed = follow(pipeline, readers)
+            if followed.changed:
+                log.info("followed: %s", ", ".join(followed.changed))
+            if followed.refused != refused:
+                refused = followed.refused
+                log.warning("cannot be read yet: %s", "; ".join(f"{name}: {why}" for name, why in refused.items()))
             readers.sql(f"CREATE DATABASE IF NOT EXISTS {FILLED}")
             stopping.wait(_EVERY_SECONDS)
 

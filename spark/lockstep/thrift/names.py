@@ -1,6 +1,5 @@
 """The names of the Thrift server's catalog: those of the pipeline's server, which they follow."""
 
-import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,9 +13,8 @@ from lockstep.thrift.server import LAYERS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-log = logging.getLogger(__name__)
-# What reads others comes after them. A mart's name is that of a view of the table in BUILT.
-_DATABASES = tuple(sorted({*LAYERS, lake.BUILT}, key=[*LAYERS, lake.BUILT, lake.MARTS].index))
+# A mart's name is that of a view of the table in BUILT.
+_DATABASES = (*LAYERS, lake.BUILT)
 # In what Spark 4.1 says of a view or table.
 _VIEW = re.compile(r"^Type: VIEW$.*^View Text: (.*)^View Original Text: ", re.MULTILINE | re.DOTALL)
 _LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
@@ -30,24 +28,45 @@ class Meaning:
     location: str = ""
 
 
-def follow(pipeline: "SparkSession", readers: "SparkSession") -> list[str]:
-    """Give the readers' server the names of the pipeline's; the names that it has got, changed or lost.
+@dataclass(frozen=True)
+class Followed:
+    """What has changed among the readers' names, and the views that cannot be made, with Spark's reason."""
 
-    Also a name that a client has changed there means again what it should. A view that cannot be made yet is tried again by
-    the next call.
+    changed: tuple[str, ...]
+    refused: Mapping[str, str]
+
+
+def follow(pipeline: "SparkSession", readers: "SparkSession") -> Followed:
+    """Give the readers' server the names of the pipeline's, and their meanings; also to those that a client has changed there.
+
+    A view that cannot be made is tried again by the next call.
     """
-    changed: list[str] = []
+    wanted, there = dict[str, Meaning](), dict[str, Meaning]()
     for database in _DATABASES:
-        wanted = names(pipeline, database)
         readers.sql(f"CREATE DATABASE IF NOT EXISTS {database}")
-        there = names(readers, database)
-        for name in sorted(there.keys() - wanted.keys()):
-            _drop(readers, name, there[name])
-            changed.append(name)
-        for name, meaning in wanted.items():
-            if there.get(name) != meaning and _define(readers, name, meaning, there.get(name)):
+        wanted |= names(pipeline, database)
+        there |= names(readers, database)
+    gone = sorted(there.keys() - wanted.keys())
+    for name in gone:
+        _drop(readers, name, there[name])
+    waiting = [name for name, meaning in wanted.items() if there.get(name) != meaning]
+    changed, refused = list[str](), dict[str, str]()
+    # Tables first: views read them. And views read views, so that some have to wait for others.
+    waiting.sort(key=lambda name: bool(wanted[name].query))
+    while waiting:
+        refused = {}
+        for name in waiting:
+            try:
+                for statement in _statements(name, wanted[name], there.get(name)):
+                    readers.sql(statement)
+            except PySparkException as error:
+                refused[name] = str(error).strip().partition("\n")[0]
+            else:
                 changed.append(name)
-    return changed
+        if len(refused) == len(waiting):
+            break
+        waiting = [*refused]
+    return Followed((*gone, *changed), refused)
 
 
 def names(spark: "SparkSession", database: str) -> Mapping[str, Meaning]:
@@ -63,16 +82,6 @@ def _meaning(information: str) -> Meaning:
         return Meaning(query=view[1].rstrip("\n"))
     location = _LOCATION.search(information)
     return Meaning(location=location[1].strip() if location else "")
-
-
-def _define(spark: "SparkSession", name: str, meaning: Meaning, before: Meaning | None) -> bool:
-    try:
-        for statement in _statements(name, meaning, before):
-            spark.sql(statement)
-    except PySparkException as error:
-        log.warning("%s cannot be read yet: %s", name, str(error).strip().partition("\n")[0])
-        return False
-    return True
 
 
 def _statements(name: str, meaning: Meaning, before: Meaning | None) -> Iterable[str]:
