@@ -19,9 +19,10 @@ from lockstep.definition.windowed import Windowed
 from lockstep.errors import ViewRefused
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
+_NESTED = ("ARRAY", "MAP", "STRUCT")
 # The definitions that this process has tried with success: both layers ask, and a trial takes seconds.
 _succeeded: set[str] = set()
 
@@ -125,12 +126,19 @@ def samples(spark: "SparkSession", contract: Contract) -> "DataFrame":
     unique = {"_offset", "_lsn", "_commit_lsn", *contract.unique_id} & kinds.keys()
     for number, row in enumerate(rows):
         row |= {name: str(number) for name in unique if kinds[name] != "TIMESTAMP"}
-    casts = [F.col(name).cast(kind).alias(name) for name, kind in kinds.items()]
+    casts = [_cast(name, kind).alias(name) for name, kind in kinds.items()]
     texts = ", ".join(f"{name} STRING" for name in kinds)
     return spark.createDataFrame([[row[name] for name in kinds] for row in rows], texts).select(*casts)
 
 
+def _cast(name: str, kind: str) -> "Column":
+    """A column of texts in another type. Spark casts no text to a nested one: there it is null."""
+    return F.from_json(name, kind) if kind.upper().startswith(_NESTED) else F.col(name).cast(kind)
+
+
 def _value(name: str, kind: str, number: int) -> str:
+    if kind == "DATE":
+        return (_START + timedelta(days=number)).date().isoformat()
     if kind == "TIMESTAMP":
         return (_START + timedelta(seconds=number)).isoformat()
     if kind == "BOOLEAN":
