@@ -15,6 +15,8 @@ from lockstep import settings as configuration
 from lockstep.errors import LockstepError
 
 Item = TypeVar("Item")
+# How the names of files with schemas end, which lie beside the contracts.
+SCHEMA_FILES = (".avsc", ".proto")
 
 
 class ProjectInvalid(LockstepError):
@@ -127,7 +129,8 @@ def module_names(name: str) -> list[str]:
 def sources() -> dict[str, tuple[int, int]]:
     """By file of the project's package and suites, when it was changed (ns) and its size: another answer means other code."""
     suites = (_settings().project / "expectations").rglob("*.json")
-    states = {str(file): file.stat() for files in (folder(".").rglob("*.py"), suites) for file in files}
+    schemas = (file for ending in SCHEMA_FILES for file in folder("contracts").glob(f"*{ending}"))
+    states = {str(file): file.stat() for files in (folder(".").rglob("*.py"), schemas, suites) for file in files}
     return {file: (state.st_mtime_ns, state.st_size) for file, state in states.items()}
 
 

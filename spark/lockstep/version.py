@@ -16,11 +16,12 @@ _BESIDE = ("dags", "infra")
 def code_version() -> str:
     """``<release>+<12 hex digits of a SHA-256>``; the same wherever the same code runs.
 
-    The digest is over the .py files, and over the expectations that put rows aside: they decide which rows are written.
+    The digest is over the .py files, the schemas of contracts, and the expectations that put rows aside: they decide which rows
+    are written.
     """
     digest = hashlib.sha256()
     for root, left_out in ((Path(__file__).parent, _BESIDE), (project.folder("."), ())):
-        for source in sorted(root.rglob("*.py")):
+        for source in sorted(file for ending in (".py", *project.SCHEMA_FILES) for file in root.rglob(f"*{ending}")):
             if source.relative_to(root).parts[0] in left_out:
                 continue
             digest.update(str(source.relative_to(root)).encode())

@@ -1,11 +1,11 @@
-"""The contracts of the project's streams; ``CONTRACTS`` finds them by name, each with the rules of its suite."""
+"""The contracts of the project's streams; ``CONTRACTS`` finds them by name, each with its schema and the rules of its suite."""
 
 from dataclasses import replace
 
 from lockstep import settings as configuration
 from lockstep.contracts import rules
 from lockstep.contracts.contract import Contract
-from lockstep.project import ProjectInvalid, Registry
+from lockstep.project import ProjectInvalid, Registry, folder
 from lockstep.suite_files import SuiteMissing, quarantining, suite_file, text_of
 
 
@@ -32,6 +32,28 @@ def with_rules(contract: Contract) -> Contract:
     return replace(contract, rules=tuple(map(rules.rule_of, expectations)))
 
 
-CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contract: contract.problems, with_rules)
+def with_schema(contract: Contract) -> Contract:
+    """The contract with the text of its schema's file, if it names one.
+
+    Raises:
+        ProjectInvalid: there is no such file, or its schema is not one of the contract's columns.
+    """
+    if not contract.schema_file:
+        return contract
+    file = folder("contracts") / contract.schema_file
+    try:
+        completed = replace(contract, schema=file.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProjectInvalid(f"its schema {file} cannot be read: {error}") from error
+    if completed.problems:
+        raise ProjectInvalid("; ".join(f"{contract.schema_file}: {problem}" for problem in completed.problems))
+    return completed
+
+
+def _completed(contract: Contract) -> Contract:
+    return with_rules(with_schema(contract))
+
+
+CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contract: contract.problems, _completed)
 
 __all__ = ["CONTRACTS", "Contract"]

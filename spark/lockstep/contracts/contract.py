@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Literal
 
 from lockstep.contracts.rules import Rule
+from lockstep.formats import Format, SchemaInvalid, codec, fits
+from lockstep.project import SCHEMA_FILES
 
 # The header of a record that is no data: it says that its partition has passed its timestamp.
 HEARTBEAT = "lockstep-heartbeat"
@@ -36,6 +38,9 @@ class Contract:
             :data:`~lockstep.contracts.CONTRACTS` adds them.
         max_lag: `lockstep status` names the stream as a problem when bronze or silver has not read a record that is older
             than this; None: the setting ``max_lag_seconds``.
+        format: how values are written: ``json``, ``avro`` or ``protobuf``. Changes are Debezium's JSON.
+        schema: of Avro or Protobuf, the schema: the name of a file beside the contract, such as
+            ``<name>.avsc``, or its text.
         valid_from: for ``changes``, the column with the time (UTC) from which a version of a row is valid, such as
             ``updated_at``: ``silver.<name>_history`` goes by it. Empty: a version is valid from its commit on.
         description: what one row says, in plain sentences.
@@ -57,6 +62,8 @@ class Contract:
     max_out_of_orderness: timedelta = timedelta(seconds=2)
     partitions: int = 3
     rules: tuple[Rule, ...] = ()
+    format: Format = "json"
+    schema: str = ""
     # Not in the repr, which is part of the version of each view: no row depends on these.
     max_lag: timedelta | None = field(default=None, repr=False)
     valid_from: str = field(default="", repr=False)
@@ -72,7 +79,44 @@ class Contract:
                 f"valid_from is {self.valid_from}, which is no column of type TIMESTAMP of a stream of changes: correct it, or "
                 "leave it out"
             )
-        return found
+        return found + self._problems_of_format()
+
+    def _problems_of_format(self) -> list[str]:
+        if self.format == "json":
+            return (
+                ["it has a schema, which JSON does not need: set format, or leave the schema out"]
+                if self.schema
+                else []
+            )
+        if self.kind == "changes":
+            return [f"its format is {self.format}, and changes are read as Debezium's JSON: leave the format out"]
+        if not self.schema:
+            return [
+                f"its format is {self.format}, and it has no schema: name a file beside the contract, such as {self.name}.avsc"
+            ]
+        if self.schema_file:
+            return []  # The file is read, and checked, when the project is loaded.
+        try:
+            kinds = codec(self.format, self.schema).kinds()
+        except SchemaInvalid as error:
+            return [str(error)]
+        gone = [
+            f"its schema has no field {name}: add it there, or leave the column out"
+            for name in self.columns
+            if name not in kinds
+        ]
+        wrong = [
+            f"the column {name} is {column}, and the values of its schema's field are {kinds[name].name.lower()}: "
+            f"declare {' or '.join((*kinds[name].value, 'STRING'))}"
+            for name, column in self.columns.items()
+            if name in kinds and not fits(kinds[name], column)
+        ]
+        return gone + wrong
+
+    @property
+    def schema_file(self) -> str:
+        """The name of the file that has the schema; empty: there is none, or its text is here."""
+        return self.schema if self.schema.endswith(SCHEMA_FILES) else ""
 
 
 def not_a_column(name: str, columns: Iterable[str]) -> str:

@@ -20,6 +20,8 @@ _PLATFORM = Path(__file__).resolve().parents[1]
 # Beside the view's own module, these decide the values of its rows, in both layers.
 _MACHINERY = (
     "definition/*.py",
+    "formats/*.py",
+    "refine/decode.py",
     "refine/parse.py",
     "refine/rules.py",
     "refine/tokens.py",

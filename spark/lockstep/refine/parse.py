@@ -8,6 +8,7 @@ Each row of bronze becomes exactly one row, with the payload's columns and:
 ``_offset``        BIGINT
 ``_arrival``       TIMESTAMP    the record's Kafka timestamp (UTC)
 ``_marker``        BOOLEAN      a heartbeat, a tombstone or a TRUNCATE: counted, but no data
+``_text``          STRING       the value as JSON, whatever the format of the stream; null if it cannot be read
 ``_reason``        STRING       why the row goes to quarantine; null for a good one. Last come the stream's rules: all that
                                 it does not meet
 =================  ===========  ==========================================================================================
@@ -25,6 +26,7 @@ from pyspark.sql import functions as F
 
 from lockstep.contracts.contract import HEARTBEAT
 from lockstep.definition.columns import FIRST_GENERATION, TIMESTAMP_FORMAT, ddl, struct
+from lockstep.refine.decode import with_text
 from lockstep.refine.rules import broken_rules
 from lockstep.refine.tokens import tokenise
 
@@ -55,7 +57,7 @@ _SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING
 def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
     """Parse bronze's rows. None is dropped and none fails: a row that cannot be parsed has a ``_reason``."""
     body = _event(contract) if contract.kind == "events" else _change(contract)
-    parsed = records.select("*", F.col("value").cast("string").alias("_text")).select(
+    parsed = with_text(records, contract).select(
         F.col("topic").alias("_topic"),
         F.col("partition").alias("_partition"),
         F.col("offset").alias("_offset"),
@@ -64,6 +66,8 @@ def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
         F.col("value").alias("_value"),
         F.col("headers").alias("_headers"),
         _is_marker(contract).alias("_marker"),
+        "_text",
+        "_undecoded",
         F.from_json("_text", body, _OPTIONS[contract.kind]).alias("_payload"),
     )
     flat = parsed.select("*", *(_flat_event(contract) if contract.kind == "events" else _flat_change(contract)))
@@ -71,7 +75,7 @@ def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
         flat = flat.withColumn("_marker", F.col("_marker") | F.col("_truncates"))
     validated = flat.withColumn("_reason", F.when(~F.col("_marker"), _reason(contract)))
     tokens = {name: tokenise(name) for name in contract.pii}
-    validated = validated.drop("_payload", "_headers")
+    validated = validated.drop("_payload", "_headers", "_undecoded")
     return validated.withColumns(tokens) if tokens else validated
 
 
@@ -124,9 +128,8 @@ def _flat_change(contract: "Contract") -> "list[Column]":
 def _reason(contract: "Contract") -> "Column":
     empty = F.col("_value").isNull() | (F.length("_value") == 0)
     malformed = F.col("_payload").isNull() | F.col(f"_payload.{_CORRUPT}").isNotNull()
-    # Spark would put U+FFFD in the place of each bad byte, and two ids could become one.
-    is_text = F.is_valid_utf8(F.col("_value").cast("string"))
-    reason = F.when(empty, "empty").when(~is_text, "not UTF-8").when(malformed, "malformed")
+    reason = F.when(empty, "empty").when(F.col("_undecoded").isNotNull(), F.col("_undecoded"))
+    reason = reason.when(malformed, "malformed")
     if contract.kind == "changes":
         reason = reason.when(F.col("_op").isNull() | F.col("_lsn").isNull(), "not a change event")
         # Nothing else is asked of a delete: without REPLICA IDENTITY FULL, its record has no more than the key.

@@ -20,16 +20,17 @@ OTHERS = "*"
 
 
 def with_unknown(parsed: "DataFrame", contract: "Contract") -> "DataFrame":
-    """Add ``_unknown``: the names of the payload's fields (of a change: those of its row) that the contract does not name.
+    """Add ``_unknown`` in the place of ``_text``: the names of fields that the contract does not name.
 
+    These are the payload's fields, and of a change those of its row.
     They are a sorted JSON array, and null where there are none. A field that is null has nothing to keep, and is left out. Names
     that no column could have are ``*`` together.
     """
-    text = F.col("_value").cast("string")
+    text = F.col("_text")
     if contract.kind == "changes":
         text = F.coalesce(F.get_json_object(text, "$.after"), F.get_json_object(text, "$.before"))
     fields = F.map_filter(F.from_json(text, "MAP<STRING, STRING>"), lambda _, value: value.isNotNull())
     names = F.array_except(F.map_keys(fields), F.array(*map(F.lit, contract.columns)))
     shown = F.transform(names, lambda name: F.when(name.rlike(_COLUMN_NAME), name).otherwise(OTHERS))
     array = F.to_json(F.array_sort(F.array_distinct(shown)))
-    return parsed.withColumn("_unknown", F.when(F.size(names) > 0, array))
+    return parsed.withColumn("_unknown", F.when(F.size(names) > 0, array)).drop("_text")

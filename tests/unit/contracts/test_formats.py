@@ -1,0 +1,73 @@
+"""A contract whose schema does not have its columns is refused, with the way out."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from tests.support.formats import avro_schema, page_views
+
+from lockstep.contracts import with_schema
+from lockstep.project import ProjectInvalid
+
+JSON = page_views("views")
+AVRO = replace(JSON, format="avro", schema=avro_schema(JSON.columns))
+
+
+def problem(**fields):
+    [found] = replace(AVRO, **fields).problems
+    return found
+
+
+def test_a_schema_with_the_columns_is_sound():
+    assert AVRO.problems == []
+    assert replace(AVRO, columns={**AVRO.columns, "count": "BIGINT", "total": "STRING"}).problems == []
+
+
+def test_a_column_that_the_schema_lacks_is_named():
+    assert "no field city: add it there, or leave the column out" in problem(columns={**AVRO.columns, "city": "STRING"})
+
+
+def test_a_column_that_cannot_hold_the_values_of_its_field_is_named():
+    narrow = problem(columns={**AVRO.columns, "total": "INT"})
+    assert "the column total is INT, and the values of its schema's field are long: declare BIGINT or" in narrow
+    # A number would be read as seconds, whatever it means.
+    schema = avro_schema(JSON.columns | {"event_time": "BIGINT"})
+    assert "event_time is TIMESTAMP, and the values of its schema's field are long" in problem(schema=schema)
+
+
+def test_a_format_without_a_schema_and_a_schema_without_a_format_are_refused():
+    assert "it has no schema: name a file beside the contract, such as views.avsc" in problem(schema="")
+    assert "JSON does not need" in problem(format="json")
+
+
+def test_what_is_no_schema_is_refused():
+    assert "it is no Avro schema" in problem(schema="{")
+
+
+def test_changes_are_in_json():
+    assert "Debezium's JSON" in problem(kind="changes", unique_id=("user_id",))
+
+
+@pytest.fixture
+def contracts(tmp_path, monkeypatch):
+    monkeypatch.setattr("lockstep.contracts.folder", lambda name: tmp_path / name)
+    (tmp_path / "contracts").mkdir()
+    return tmp_path / "contracts"
+
+
+def test_the_schema_is_read_from_the_file_beside_the_contract(contracts):
+    (contracts / "views.avsc").write_text(AVRO.schema)
+    named = replace(AVRO, schema="views.avsc")
+    assert named.problems == []
+    assert with_schema(named) == AVRO
+
+
+def test_a_file_that_is_not_there_or_has_another_schema_is_named(contracts):
+    named = replace(AVRO, schema="views.avsc")
+    with pytest.raises(ProjectInvalid, match=r"views\.avsc cannot be read"):
+        with_schema(named)
+    less = json.loads(AVRO.schema)
+    less["fields"].pop()
+    (contracts / "views.avsc").write_text(json.dumps(less))
+    with pytest.raises(ProjectInvalid, match=r"views\.avsc: its schema has no field tags"):
+        with_schema(named)
