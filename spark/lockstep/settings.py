@@ -171,6 +171,11 @@ class Settings(BaseSettings):
 
     notifiers: tuple[Notifier, ...] = Field((), description="who is told of problems, by which of Airflow's notifiers")
 
+    schema_registry_url: str = Field(
+        "", description="a schema registry that speaks Confluent's API, for streams in Confluent's wire format"
+    )
+    schema_registry_user: str = ""
+
     webhook_url: str = Field("", description="where alerts are posted to")
     mail_server: str = Field("", description="the SMTP server that takes alerts, as host:port")
     mail_from: str = "lockstep@localhost"
@@ -181,6 +186,7 @@ class Settings(BaseSettings):
     airflow_password: SecretStr = SecretStr("")
     airflow_fernet_key: SecretStr = SecretStr("")
     airflow_jwt_secret: SecretStr = SecretStr("")
+    schema_registry_password: SecretStr = SecretStr("")
     webhook_token: SecretStr = Field(SecretStr(""), description="the webhook's bearer token")
     mail_password: SecretStr = SecretStr("")
     spark_token: SecretStr = Field(SecretStr(""), description="the bearer token of another Spark Connect server")

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import fastavro
+from google.protobuf.message_factory import GetMessageClass
 from hypothesis import strategies as st
 from tests.support.shop import START
 
 from lockstep.contracts import CONTRACTS, Contract
+from lockstep.formats.proto_files import compiled
 
 # Beside those of page_views, one column of each type.
 COLUMNS = {
@@ -57,6 +60,54 @@ def in_avro(schema: str, event: Mapping[str, Any]) -> bytes:
     written = io.BytesIO()
     fastavro.schemaless_writer(written, fastavro.parse_schema(json.loads(schema)), dict(event))
     return written.getvalue()
+
+
+PROTO_TYPES = {
+    "STRING": "optional string",
+    "INT": "optional sint32",
+    "BIGINT": "optional int64",
+    "DOUBLE": "optional double",
+    "DECIMAL(12,2)": "google.type.Decimal",
+    "DATE": "google.type.Date",
+    "TIMESTAMP": "google.protobuf.Timestamp",
+    "BOOLEAN": "optional bool",
+    "ARRAY<STRING>": "repeated string",
+}
+_IMPORTS = "".join(f'import "google/{name}.proto";\n' for name in ("type/decimal", "type/date", "protobuf/timestamp"))
+
+
+def proto_schema(columns: Mapping[str, str], **more: str) -> str:
+    """The .proto file of a page view, after another message. ``more`` has the types of further fields."""
+    types = {**{name: PROTO_TYPES[kind] for name, kind in columns.items()}, **more}
+    fields = "".join(f"  {kind} {name} = {number};\n" for number, (name, kind) in enumerate(types.items(), 1))
+    other = "message Other {\n  string a = 1;\n}\n"
+    return f'syntax = "proto3";\npackage shop;\n{_IMPORTS}{other}message PageView {{\n{fields}}}\n'
+
+
+@cache
+def _message(schema: str) -> Any:
+    return GetMessageClass(compiled(schema).message_types_by_name["PageView"])
+
+
+def in_protobuf(schema: str, event: Mapping[str, Any]) -> bytes:
+    """The event as the class of its message writes it."""
+    message = _message(schema)()
+    for name, value in event.items():
+        if value is None:
+            continue
+        if isinstance(value, datetime):
+            getattr(message, name).FromDatetime(value)
+        elif isinstance(value, date):
+            day = getattr(message, name)
+            day.year, day.month, day.day = value.year, value.month, value.day
+        elif isinstance(value, Decimal):
+            getattr(message, name).value = str(value)
+        elif isinstance(value, list):
+            getattr(message, name).extend(value)
+        else:
+            setattr(message, name, value)
+    written: bytes = message.SerializeToString()
+    return written
 
 
 def in_json(event: Mapping[str, Any]) -> bytes:

@@ -32,6 +32,7 @@ _COMMANDS = {
     "init": "lockstep.cli.init:init",
     "new": "lockstep.cli.new:app",
     "check": "lockstep.cli.check:check",
+    "compatible": "lockstep.cli.compatible:compatible",
     "describe": "lockstep.cli.describe:describe",
     "ledger": "lockstep.cli.ledger:app",
     "reconcile": "lockstep.cli.reconcile:reconcile",
@@ -56,7 +57,7 @@ _COMMANDS = {
 # The commands that need none of the platform's dependencies.
 _AUTHORING = ("new",)
 # An environment has a lake and a control database, and nothing else. The last ones only look at the project's files.
-_OF_ENVIRONMENTS = ("apply", "diff", "remove", "sql", "psql", "init", "new", "check", "describe")
+_OF_ENVIRONMENTS = ("apply", "diff", "remove", "sql", "psql", "init", "new", "check", "compatible", "describe")
 _ONLY_OF_ENVIRONMENTS = ("diff", "remove")
 
 

@@ -96,7 +96,7 @@ def redrive(
         found = run.rows(spark, settings, contract, reason, [parse_place(one) for one in at or ()])
         if not found:
             raise RedriveRefused(f"{Tables.of(contract).quarantine} has no such row: see `lockstep quarantine show`.")
-        values = {row: _value(row, changed, value) for row in found}
+        values = {row: _value(row, changed, value, contract) for row in found}
         if not yes:
             typer.confirm(f"Send {len(values):,} rows to {contract.topic} again?", abort=True)
         result = run.redrive(spark, settings, contract, values, getpass.getuser())
@@ -124,7 +124,7 @@ def _fields(texts: "list[str] | tuple[str, ...]") -> dict[str, Any]:
     return found
 
 
-def _value(row: Row, changed: dict[str, Any], file: Path | None) -> bytes | None:
+def _value(row: Row, changed: dict[str, Any], file: Path | None, contract: Contract) -> bytes | None:
     if file:
         return file.read_bytes()
-    return with_fields(row, changed) if changed else row.value
+    return with_fields(row, changed, contract) if changed else row.value

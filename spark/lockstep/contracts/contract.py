@@ -1,12 +1,14 @@
 """A stream's contract: its topic, key, schema, time, identity and personal columns. Data only."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from lockstep.contracts.rules import Rule
-from lockstep.formats import Format, SchemaInvalid, codec, fits
+from lockstep.formats import Codec, Format, SchemaInvalid, codec, fits
+from lockstep.formats.confluent import framed
 from lockstep.project import SCHEMA_FILES
 
 # The header of a record that is no data: it says that its partition has passed its timestamp.
@@ -41,6 +43,9 @@ class Contract:
         format: how values are written: ``json``, ``avro`` or ``protobuf``. Changes are Debezium's JSON.
         schema: of Avro or Protobuf, the schema: the name of a file beside the contract, such as
             ``<name>.avsc``, or its text.
+        message: of Protobuf, the full name of the message that a value is; empty: the first one of the file.
+        wire_format: ``plain``, or ``confluent``: each value begins with a zero byte and the id of its writer's schema in a
+            registry. The bytes of Avro alone do not tell which of both they are.
         valid_from: for ``changes``, the column with the time (UTC) from which a version of a row is valid, such as
             ``updated_at``: ``silver.<name>_history`` goes by it. Empty: a version is valid from its commit on.
         description: what one row says, in plain sentences.
@@ -64,6 +69,8 @@ class Contract:
     rules: tuple[Rule, ...] = ()
     format: Format = "json"
     schema: str = ""
+    message: str = ""
+    wire_format: Literal["plain", "confluent"] = "plain"
     # Not in the repr, which is part of the version of each view: no row depends on these.
     max_lag: timedelta | None = field(default=None, repr=False)
     valid_from: str = field(default="", repr=False)
@@ -83,21 +90,20 @@ class Contract:
 
     def _problems_of_format(self) -> list[str]:
         if self.format == "json":
-            return (
-                ["it has a schema, which JSON does not need: set format, or leave the schema out"]
-                if self.schema
-                else []
-            )
+            needless = [name for name in ("schema", "message") if getattr(self, name)]
+            needless += ["wire_format"] if self.wire_format != "plain" else []
+            return [f"it has a {name}, which JSON does not need: set format, or leave it out" for name in needless]
         if self.kind == "changes":
             return [f"its format is {self.format}, and changes are read as Debezium's JSON: leave the format out"]
         if not self.schema:
+            file = f"{self.name}.{'avsc' if self.format == 'avro' else 'proto'}"
             return [
-                f"its format is {self.format}, and it has no schema: name a file beside the contract, such as {self.name}.avsc"
+                f"its format is {self.format}, and it has no schema: name a file beside the contract, such as {file}"
             ]
         if self.schema_file:
             return []  # The file is read, and checked, when the project is loaded.
         try:
-            kinds = codec(self.format, self.schema).kinds()
+            kinds = self.codec.kinds()
         except SchemaInvalid as error:
             return [str(error)]
         gone = [
@@ -112,6 +118,29 @@ class Contract:
             if name in kinds and not fits(kinds[name], column)
         ]
         return gone + wrong
+
+    def encoded(self, fields: Mapping[str, Any], schema_id: int = 0) -> bytes:
+        """The value of a record with these fields, as producers write it. Times and decimals may be as JSON has them.
+
+        Args:
+            schema_id: of the schema in a registry, in Confluent's wire format.
+
+        Raises:
+            ValueError, TypeError: the schema does not allow these values.
+        """
+        if self.format == "json":
+            return json.dumps(dict(fields)).encode()
+        value = self.codec.encode(fields)
+        return value if self.wire_format == "plain" else framed(schema_id, self.codec.framed_prefix() + value)
+
+    @property
+    def codec(self) -> Codec:
+        """What reads and writes values of its schema.
+
+        Raises:
+            SchemaInvalid: it is none of the format.
+        """
+        return codec(self.format, self.schema, self.message)
 
     @property
     def schema_file(self) -> str:

@@ -141,7 +141,9 @@ class Keyed(Definition):
     def may_share(self) -> bool:
         # A view with several state partitions is large, and one whose receivers may stop it would stop the others.
         stops = self.alerts is not None and self.alerts.overload is Overload.BACKPRESSURE
-        return self.state_partitions == 1 and not stops
+        # One that has to ask a registry for a new schema stops while it does not answer.
+        asks = any(CONTRACTS[stream].wire_format != "plain" for stream in self.streams)
+        return self.state_partitions == 1 and not stops and not asks
 
     @property
     def arrived_by(self) -> tuple[str, ...]:

@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cached_property
+from functools import cache, cached_property
 from io import BytesIO
 from typing import Any
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro.read import SchemaResolutionError
 from fastavro.schema import SchemaParseException
 
 from lockstep.formats.errors import SchemaInvalid, Undecodable
@@ -58,13 +59,7 @@ class Avro:
     """
 
     def __init__(self, schema: str) -> None:
-        try:
-            declared = json.loads(schema)
-            self._schema: Any = parse_schema(declared)
-        except (ValueError, SchemaParseException, KeyError, TypeError, AttributeError) as error:
-            raise SchemaInvalid(f"it is no Avro schema: {type(error).__name__}: {error}") from error
-        if not isinstance(self._schema, dict) or self._schema.get("type") != "record":
-            raise SchemaInvalid("its Avro schema is no record: the fields of a record become the columns")
+        self._schema = _parsed(schema)
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:
@@ -87,6 +82,31 @@ class Avro:
         """
         return _read(value, self._schema)
 
+    def decode_framed(self, body: bytes, writer: str) -> dict[str, Any]:
+        """The fields of a value that was written by another schema, as Avro's schema resolution reads it.
+
+        Raises:
+            Undecodable: it is no value of the writer's schema, or cannot be read by this one.
+        """
+        try:
+            written = _parsed(writer)
+        except SchemaInvalid:
+            raise Undecodable("its schema in the registry is no record of Avro") from None
+        fields = _read(body, written, self._schema)
+        others = [field["name"] for field in written["fields"] if field["name"] not in self._read_names]
+        # Resolution drops the fields of the writer alone.
+        return fields | (
+            {name: value for name, value in _read(body, written).items() if name in others} if others else {}
+        )
+
+    @cached_property
+    def _read_names(self) -> set[str]:
+        return {name for field in self._schema["fields"] for name in (field["name"], *field.get("aliases", ()))}
+
+    def framed_prefix(self) -> bytes:
+        """Nothing stands between the id of the schema and a value."""
+        return b""
+
     def encode(self, fields: Mapping[str, Any]) -> bytes:
         """The value with these fields. A field that is not given gets its default, or null."""
         written = BytesIO()
@@ -95,10 +115,23 @@ class Avro:
         return written.getvalue()
 
 
+@cache
+def _parsed(schema: str) -> Any:
+    try:
+        parsed = parse_schema(json.loads(schema))
+    except (ValueError, SchemaParseException, KeyError, TypeError, AttributeError) as error:
+        raise SchemaInvalid(f"it is no Avro schema: {type(error).__name__}: {error}") from error
+    if not isinstance(parsed, dict) or parsed.get("type") != "record":
+        raise SchemaInvalid("its Avro schema is no record: the fields of a record become the columns")
+    return parsed
+
+
 def _read(value: bytes, schema: Any, reader: Any = None) -> dict[str, Any]:
     source = BytesIO(value)
     try:
         fields = schemaless_reader(source, schema, reader)
+    except SchemaResolutionError:
+        raise Undecodable("written with a schema that the contract's cannot read") from None
     except UnicodeDecodeError:
         raise Undecodable("not UTF-8") from None
     except Exception as error:

@@ -6,7 +6,8 @@ from enum import Enum
 class Kind(Enum):
     """A kind of values that a field has, with the types of Spark that can hold them. All of them have a text."""
 
-    TEXT = ("STRING",)
+    # A text may be a decimal or a time, as in JSON; one that is not is malformed.
+    TEXT = ("DECIMAL", "DATE", "TIMESTAMP")
     BOOLEAN = ("BOOLEAN",)
     INTEGER = ("INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
     LONG = ("BIGINT", "DOUBLE", "DECIMAL")

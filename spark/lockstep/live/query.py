@@ -24,6 +24,7 @@ from lockstep.live.machine import INITIAL, KEY, OUTPUT, Machines
 from lockstep.live.sink import PROPERTIES, Member, Sink
 from lockstep.live.watermarks import EventStream
 from lockstep.refine.parse import GOOD, parse
+from lockstep.refine.writers import kept_writers
 from lockstep.session import to_dataframe
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def _window_input(spark: "SparkSession", config: "Settings", view: Windowed, sta
     """The valid rows that are on time, each event once."""
     contract = CONTRACTS[view.input]
     raw = read_stream(spark, config, contract.topic, starts.get(contract.topic))
-    valid = parse(raw, contract).where(GOOD).where(view.on_time)
+    valid = parse(raw, contract, kept_writers(config, contract)).where(GOOD).where(view.on_time)
     delay = f"{int(view.state_kept.total_seconds())} seconds"
     return valid.withWatermark(view.event_time, delay).dropDuplicatesWithinWatermark([*contract.unique_id])
 
@@ -208,7 +209,7 @@ def _records(spark: "SparkSession", config: "Settings", stream: str, starts: Sta
     """
     contract = CONTRACTS[stream]
     raw = read_stream(spark, config, contract.topic, starts.get(contract.topic), config.max_offsets_per_trigger)
-    parsed = parse(raw, contract)
+    parsed = parse(raw, contract, kept_writers(config, contract))
     if contract.kind == "changes":
         return parsed.where(GOOD)
     # The operator decides what is late by its partition's watermark.

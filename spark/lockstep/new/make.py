@@ -12,7 +12,7 @@ from ruamel.yaml.error import YAMLError
 
 from lockstep.contracts import Contract
 from lockstep.dictionary import Table, of_stream, of_view
-from lockstep.new import suites
+from lockstep.new import schemas, suites
 from lockstep.new.render import NAME, SOURCES, NotMade, rendered, write
 from lockstep.new.sources import with_tables
 from lockstep.settings import Settings
@@ -31,6 +31,7 @@ class Stream:
         columns: the payload's columns and their Spark types.
         id, key: the columns that identify an event (a row), and that its records are keyed by.
         time: when it happened; for changes it may be empty.
+        format: how values are written: json, avro or protobuf.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Stream:
     id: str
     key: str
     time: str
+    format: str = "json"
 
 
 def columns(texts: Iterable[str]) -> dict[str, str]:
@@ -63,7 +65,10 @@ def columns(texts: Iterable[str]) -> dict[str, str]:
 
 
 def stream(settings: Settings, new: Stream) -> list[Path]:
-    """Write the contract, its suite and its dbt source into the project; returns the files below it, the contract first.
+    """Write the contract, its schema if it has one, its suite and its dbt source into the project.
+
+    Returns:
+        The files below it, the contract first.
 
     Raises:
         NotMade: the name is taken or cannot be one, or the columns do not fit together.
@@ -79,12 +84,20 @@ def stream(settings: Settings, new: Stream) -> list[Path]:
         "id": new.id,
         "key": new.key,
         "time": new.time,
+        "format": "",
         "required": ", ".join(f'"{name}"' for name in required) + ("," if len(required) == 1 else ""),
     }
+    schema = {}
+    if new.format != "json":
+        text = schemas.schema(new.format, new.name, new.columns, required)
+        file = f"{new.name}.{schemas.ENDINGS[new.format]}"
+        schema[Path(f"spark/{settings.package}/contracts/{file}")] = text
+        words["format"] = f'    format="{new.format}",\n    schema="{file}",\n'
     module = rendered(f"stream_{new.kind}.py", words)
     contract: Contract = _defined(module, "CONTRACT")
     texts = {
         Path(f"spark/{settings.package}/contracts/{new.name}.py"): module,
+        **schema,
         Path(f"expectations/silver/{new.name}.json"): suites.of_stream(new.name, required, new.id),
         SOURCES: _with_sources(settings, [table for table in of_stream(contract) if table.layer == "silver"]),
     }
@@ -140,6 +153,8 @@ def _check_name(settings: Settings, name: str, where: str) -> None:
 def _check_columns(new: Stream) -> None:
     if new.kind not in ("events", "changes"):
         raise NotMade(f"There is no kind {new.kind!r}: a stream is events or changes.")
+    if new.kind == "changes" and new.format != "json":
+        raise NotMade(f"Changes are Debezium's JSON: they cannot be in {new.format}.")
     for what, column in {"id": new.id, "key": new.key, "time": new.time}.items():
         if column not in new.columns and not (what == "time" and new.kind == "changes" and not column):
             raise NotMade(f"The {what} {column!r} is not one of the columns {', '.join(new.columns)}.")

@@ -19,6 +19,7 @@ from lockstep.ledger.ranges import Range, to_where, where_below
 from lockstep.live.frontier import LiveSnapshot
 from lockstep.reconcile.compare import values_of
 from lockstep.refine.rows import silver_rows
+from lockstep.refine.writers import kept_writers
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -63,7 +64,8 @@ class Comparison:
         """The rows of bronze up to gold's position, in silver's columns, whether silver took them or not."""
         contract = CONTRACTS[stream]
         raw = lake.read(self.spark, self.settings, Tables.of(contract).bronze)
-        rows = silver_rows(raw, contract, {}).where(where).where(where_below(self.entry.ranges, contract.topic))
+        rows = silver_rows(raw, contract, {}, kept_writers(self.settings, contract))
+        rows = rows.where(where).where(where_below(self.entry.ranges, contract.topic))
         return rows.select(*self._silver(stream).columns)
 
     def computed(self, keys: Iterable[str], view: View, silver: Silver, interval: Interval) -> dict[str, str]:

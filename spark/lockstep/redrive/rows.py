@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep.errors import LockstepError
+from lockstep.formats.json_text import json_text
 
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
@@ -73,30 +74,47 @@ def parse_place(text: str) -> Place:
     return int(partition), int(offset)
 
 
-def with_fields(row: Row, fields: Mapping[str, Any]) -> bytes:
-    """The row's JSON with other values of some fields.
+def with_fields(row: Row, fields: Mapping[str, Any], contract: "Contract") -> bytes:
+    """The row's value with other values of some fields, in the format of the contract.
 
     Raises:
-        RedriveRefused: it is no JSON object.
+        RedriveRefused: it is no JSON object, or cannot be read by the contract's schema.
     """
-    try:
-        body = json.loads(row.value or b"")
-    except ValueError:
-        body = None
+    body = _body(row.value or b"", contract)
     if not isinstance(body, dict):
+        what = "no JSON object" if contract.format == "json" else f"not readable as {contract.format}"
         raise RedriveRefused(
-            f"{row.partition}:{row.offset} is no JSON object, so no field of it can be set: give the whole value with --value."
+            f"{row.partition}:{row.offset} is {what}, so no field of it can be set: give the whole value with --value."
         )
-    return json.dumps(body | dict(fields), ensure_ascii=False).encode()
+    if contract.format == "json":
+        return json.dumps(body | dict(fields), ensure_ascii=False).encode()
+    try:
+        return contract.encoded(body | dict(fields))
+    except (ValueError, TypeError) as error:
+        raise RedriveRefused(
+            f"{row.partition}:{row.offset}: the schema does not allow these values ({error})."
+        ) from error
+
+
+def _body(value: bytes, contract: "Contract") -> Any:
+    """The value as JSON has it; None: it cannot be read, or only by a schema of a registry."""
+    if contract.wire_format != "plain":
+        return None
+    try:
+        return json.loads(value if contract.format == "json" else json_text(contract.codec.decode(value)))
+    except ValueError:
+        return None
 
 
 def shown(value: bytes | None, contract: "Contract") -> str:
     """A value for people, without PII: bytes that cannot be read as JSON are not shown of a stream that has any."""
     if value is None:
         return "(no value)"
-    try:
-        text = json.dumps(_without_pii(json.loads(value), contract), ensure_ascii=False)
-    except ValueError:
+    body = _body(value, contract)
+    if contract.format != "json" and body is None:
+        return f"({len(value):,} bytes that are not readable as {contract.format})"
+    text = json.dumps(_without_pii(body, contract), ensure_ascii=False)
+    if body is None and value.strip() != b"null":
         if contract.pii:
             return f"({len(value):,} bytes that are no JSON, and may have PII)"
         text = value[:_LONGEST].decode(errors="replace")

@@ -27,6 +27,7 @@ from lockstep.ledger.planning import plan
 from lockstep.ledger.ranges import size
 from lockstep.redrive.rows import HEADER, Place, RedriveRefused, Row, origin, place_of
 from lockstep.refine.parse import parse
+from lockstep.refine.writers import writers_of
 from lockstep.session import to_dataframe
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def redrive(
         producer = _open(settings, contract)
         done = redriven(spark, settings, contract)
         missing = {row: value for row, value in values.items() if row.place not in done}
-        _check(spark, contract, missing)
+        _check(spark, settings, contract, missing)
         if missing:
             _send(producer, contract, missing)
         before = tuple(row.place for row in values if row.place in done)
@@ -164,7 +165,9 @@ def _open(settings: "Settings", contract: "Contract") -> Producer:
     return producer
 
 
-def _check(spark: "SparkSession", contract: "Contract", values: Mapping[Row, bytes | None]) -> None:
+def _check(
+    spark: "SparkSession", settings: "Settings", contract: "Contract", values: Mapping[Row, bytes | None]
+) -> None:
     now = datetime.now(UTC)
     records = [
         {
@@ -181,7 +184,8 @@ def _check(spark: "SparkSession", contract: "Contract", values: Mapping[Row, byt
     ]
     if not records:
         return
-    parsed = parse(to_dataframe(spark, pa.Table.from_pylist(records, SCHEMA)), contract)
+    writers = writers_of(settings, contract, values.values())
+    parsed = parse(to_dataframe(spark, pa.Table.from_pylist(records, SCHEMA)), contract, writers)
     bad = parsed.where("_reason IS NOT NULL").select("_partition", "_offset", "_reason").collect()
     if bad:
         named = "; ".join(f"{row['_partition']}:{row['_offset']} {row['_reason']}" for row in bad[:_NAMED])

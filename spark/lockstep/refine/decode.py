@@ -1,56 +1,100 @@
 """The values of a stream as JSON, whatever their format. Pure, and the same in batch and live."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
 from lockstep.formats import Undecodable, codec
+from lockstep.formats.confluent import HEADER, Registered, Writers, unframed
 from lockstep.formats.json_text import json_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from lockstep.contracts import Contract
+    from lockstep.formats import Codec, Format
 
 _DECODED = "text STRING, reason STRING"
 Decoded = tuple[str | None, str | None]
 
 
-def with_text(records: "DataFrame", contract: "Contract") -> "DataFrame":
-    """Add ``_text``, the value as JSON, and ``_undecoded``: the reason (for quarantine) why it has none, or null."""
+def with_text(records: "DataFrame", contract: "Contract", writers: Writers | None = None) -> "DataFrame":
+    """Add ``_text``, the value as JSON, and ``_undecoded``: the reason (for quarantine) why it has none, or null.
+
+    Args:
+        writers: of a stream in Confluent's wire format; default: all records have the contract's schema.
+    """
     if contract.format == "json":
         text = F.col("value").cast("string")
         # Spark would put U+FFFD in the place of each bad byte, and two ids could become one.
         return records.withColumns({"_text": text, "_undecoded": F.when(~F.is_valid_utf8(text), "not UTF-8")})
-    return records.withColumn("_decoded", _decoded(contract)).withColumns(
+    return records.withColumn("_decoded", _decoded(contract, writers or own(contract))).withColumns(
         {"_text": F.col("_decoded.text"), "_undecoded": F.col("_decoded.reason")}
     )
 
 
-def _decoded(contract: "Contract") -> "Column":
-    kind, schema = contract.format, contract.schema
+def own(contract: "Contract") -> Writers:
+    """Without a registry: all records were written with the schema of the contract."""
+    return Writers(otherwise=Registered(contract.format.upper(), contract.schema))
+
+
+def _decoded(contract: "Contract", writers: Writers) -> "Column":
+    kind, is_framed = contract.format, contract.wire_format == "confluent"
+    schema, message = contract.schema, contract.message
 
     def decode(values: pa.Array) -> pa.Array:
-        reader = codec(kind, schema)
+        reader = codec(kind, schema, message)
+        # For these records the registry is asked once for each id that is not kept.
+        schema_of = cache(writers.schema)
 
         def one(value: bytes | None) -> Decoded:
             if not value:
                 return None, None
             try:
-                return json_text(reader.decode(value)), None
+                return json_text(_framed(reader, value, kind, schema_of) if is_framed else _plain(reader, value)), None
             except Undecodable as error:
                 return None, str(error)
 
-        return _struct(one(value.as_py()) for value in values)
+        return _struct([one(value.as_py()) for value in values])
 
     column: Column = F.arrow_udf(decode, _DECODED)(F.col("value"))  # type: ignore[attr-defined]
     return column
 
 
-def _struct(decoded: Iterator[Decoded]) -> pa.StructArray:
-    texts, reasons = zip(*decoded, strict=True)
-    return pa.StructArray.from_arrays(
-        [pa.array(texts, pa.string()), pa.array(reasons, pa.string())], ["text", "reason"]
-    )
+def _plain(reader: "Codec", value: bytes) -> dict[str, Any]:
+    try:
+        return reader.decode(value)
+    except Undecodable:
+        if value[:1] == b"\0" and _can_read(reader, value[HEADER:]):
+            raise Undecodable("in Confluent's wire format, which the contract does not say") from None
+        raise
+
+
+def _can_read(reader: "Codec", value: bytes) -> bool:
+    try:
+        reader.decode(value)
+    except Undecodable:
+        return False
+    return True
+
+
+def _framed(
+    reader: "Codec", value: bytes, kind: "Format", schema_of: Callable[[int], Registered | None]
+) -> dict[str, Any]:
+    schema_id, body = unframed(value)
+    writer = schema_of(schema_id)
+    if writer is None:
+        raise Undecodable(f"the registry has no schema {schema_id}")
+    if writer.kind != kind.upper():
+        raise Undecodable(f"schema {schema_id} is {writer.kind}")
+    if writer.has_references:
+        raise Undecodable(f"schema {schema_id} refers to other schemas")
+    return reader.decode_framed(body, writer.text)
+
+
+def _struct(decoded: Sequence[Decoded]) -> pa.StructArray:
+    columns = [pa.array([one[number] for one in decoded], pa.string()) for number in range(2)]
+    return pa.StructArray.from_arrays(columns, ["text", "reason"])

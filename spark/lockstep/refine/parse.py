@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from lockstep.contracts import Contract
+    from lockstep.formats.confluent import Writers
 
 # The header in which a change has the generation of its source. Without it, it is of the first one.
 GENERATION = "lockstep-generation"
@@ -54,10 +55,14 @@ _CALENDAR = {"DATE": ("0001-01-01", "9999-12-31"), "TIMESTAMP": ("0001-01-01", "
 _SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING, connector: STRING>"
 
 
-def parse(records: "DataFrame", contract: "Contract") -> "DataFrame":
-    """Parse bronze's rows. None is dropped and none fails: a row that cannot be parsed has a ``_reason``."""
+def parse(records: "DataFrame", contract: "Contract", writers: "Writers | None" = None) -> "DataFrame":
+    """Parse bronze's rows. None is dropped and none fails: a row that cannot be parsed has a ``_reason``.
+
+    Args:
+        writers: the schemas of records in Confluent's wire format; default: the contract's.
+    """
     body = _event(contract) if contract.kind == "events" else _change(contract)
-    parsed = with_text(records, contract).select(
+    parsed = with_text(records, contract, writers).select(
         F.col("topic").alias("_topic"),
         F.col("partition").alias("_partition"),
         F.col("offset").alias("_offset"),

@@ -16,6 +16,7 @@ from lockstep.errors import LockstepError
 from lockstep.ledger.ranges import size
 from lockstep.refine.silver import next_ranges
 from lockstep.refine.small_slice import Parsed, parse_together
+from lockstep.schema_registry import RegistryDown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ def prepare(
     with connect() as spark:
         try:
             parsed = parse_together(spark, settings, slices)
-        except (PySparkException, DeltaError) as error:
+        except (PySparkException, DeltaError, RegistryDown) as error:
             # For this, one stream's contract or table is enough. Each stream parses its own slice then, and reports it.
             log.warning("%s were not parsed together: %s", ", ".join(contract.name for contract, _ in slices), error)
             return {}

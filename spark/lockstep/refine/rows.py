@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lockstep.contracts import Contract
+    from lockstep.formats.confluent import Writers
 
 
-def silver_rows(raw: "DataFrame", contract: "Contract", before: Mapping[int, int]) -> "DataFrame":
+def silver_rows(raw: "DataFrame", contract: "Contract", before: Mapping[int, int], writers: "Writers") -> "DataFrame":
     """Parse bronze's rows, and add ``_unknown``, and for events ``_watermark``. No row is dropped.
 
     Args:
         raw: all records of some ranges, one for each partition.
         before: per partition, the newest Kafka timestamp before its range (milliseconds, UTC).
+        writers: the schemas of records in Confluent's wire format.
     """
-    return with_watermark(with_unknown(parse(raw, contract), contract), contract, before)
+    return with_watermark(with_unknown(parse(raw, contract, writers), contract), contract, before)

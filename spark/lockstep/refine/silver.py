@@ -27,6 +27,7 @@ from lockstep.refine.rows import silver_rows
 from lockstep.refine.small_slice import Parsed, parsed_alone, small_slice
 from lockstep.refine.source_order import check_order, with_order
 from lockstep.refine.truncates import newest_truncate, with_ended
+from lockstep.refine.writers import headers, writers_of
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -60,10 +61,15 @@ def behind(settings: "Settings", contract: "Contract") -> bool:
 
 def next_ranges(settings: "Settings", contract: "Contract") -> list[Range]:
     """What the next run takes: what bronze has and silver does not, at most ``max_offsets_per_run`` offsets."""
+    return _next(settings, contract)[0]
+
+
+def _next(settings: "Settings", contract: "Contract") -> tuple[list[Range], bool]:
+    """The ranges of the next run, and whether an earlier one has begun with them."""
     tables = Tables.of(contract)
     previous, source = ledger.latest(settings, tables.log), ledger.latest(settings, tables.bronze)
     pinned = _pinned(settings, tables, previous.seq + 1 if previous else 1)
-    return pinned or ledger.pending(settings, source, previous, settings.max_offsets_per_run)
+    return pinned or ledger.pending(settings, source, previous, settings.max_offsets_per_run), bool(pinned)
 
 
 def refine(
@@ -80,10 +86,11 @@ def refine(
 
     Raises:
         Overtaken: another run has committed first.
+        RegistryDown: a record has a schema that is not known yet, and the registry does not answer.
     """
     tables = Tables.of(contract)
     with lease(settings, tables.log, run_id) as control:
-        previous, ranges = ledger.latest(settings, tables.log), next_ranges(settings, contract)
+        previous, (ranges, is_retry) = ledger.latest(settings, tables.log), _next(settings, contract)
         if previous is None or previous.code_version != code_version():
             follow_columns(spark, settings, contract, tables)
             if tables.history:
@@ -92,13 +99,12 @@ def refine(
         if size(ranges) == 0:
             return None
         if lake.is_small(size(ranges)):
-            parsed = (
-                prepared if prepared and prepared.ranges == ranges else parsed_alone(spark, settings, contract, ranges)
-            )
+            fits = prepared and prepared.ranges == ranges and not is_retry
+            parsed = prepared if prepared and fits else parsed_alone(spark, settings, contract, ranges, not is_retry)
             found = small_slice(settings, contract, previous, parsed)
             written = _write(spark, settings, contract, tables, previous, ranges, found, run_id)
         else:
-            with kept_in_spark(_classified(spark, settings, contract, previous, ranges)) as kept:
+            with kept_in_spark(_classified(spark, settings, contract, previous, ranges, not is_retry)) as kept:
                 written = _write(spark, settings, contract, tables, previous, ranges, kept, run_id)
         record_digest(control, settings, tables.log, written.version)
         return written
@@ -131,6 +137,7 @@ def _classified(
     contract: "Contract",
     previous: ledger.Entry | None,
     ranges: list[Range],
+    ask_again: bool,
 ) -> "DataFrame":
     tables = Tables.of(contract)
     raw = lake.read(spark, settings, tables.bronze).where(to_where(ranges))
@@ -138,7 +145,8 @@ def _classified(
     if previous:
         oldest = arrived[0] if arrived else oldest_of(raw)
         earlier = remembered(lake.read(spark, settings, tables.log), oldest, contract)
-    rows = silver_rows(raw, contract, previous.newest if previous else {})
+    writers = writers_of(settings, contract, headers(raw, contract), ask_again)
+    rows = silver_rows(raw, contract, previous.newest if previous else {}, writers)
     if tables.current:
         rows = with_order(rows, previous.commits if previous else {})
         rows = with_ended(rows, previous.truncated if previous else None)

@@ -24,12 +24,14 @@ from lockstep.refine.classified import COMMIT, Collected, Commit
 from lockstep.refine.duplicates import identity
 from lockstep.refine.parse import parse
 from lockstep.refine.unknown import with_unknown
+from lockstep.refine.writers import writers_of
 from lockstep.session import collect, to_dataframe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.contracts import Contract
+    from lockstep.formats.confluent import Writers
     from lockstep.ledger.entries import Entry
     from lockstep.ledger.ranges import Range
     from lockstep.refine.truncates import Truncate
@@ -53,20 +55,31 @@ class Parsed:
 
 
 def parse_together(
-    spark: "SparkSession", settings: "Settings", slices: "Sequence[tuple[Contract, list[Range]]]"
+    spark: "SparkSession",
+    settings: "Settings",
+    slices: "Sequence[tuple[Contract, list[Range]]]",
+    ask_again: bool = True,
 ) -> list[Parsed]:
-    """Parse small slices of several streams in one job. Bronze is read without Spark."""
+    """Parse small slices of several streams in one job. Bronze is read without Spark.
+
+    Raises:
+        RegistryDown: a schema is not known yet (see :func:`lockstep.refine.writers.writers_of`).
+    """
     raw = [small_commits.collect(settings, bronze_of(contract), to_where(ranges), _RAW) for contract, ranges in slices]
+    writers = [
+        writers_of(settings, contract, rows["value"].to_pylist() if contract.wire_format != "plain" else [], ask_again)
+        for (contract, _), rows in zip(slices, raw, strict=True)
+    ]
     numbers = (pa.array([number] * rows.num_rows, pa.int32()) for number, rows in enumerate(raw))
     numbered = [rows.append_column("_slice", number) for rows, number in zip(raw, numbers, strict=True)]
     together = to_dataframe(spark, pa.concat_tables(numbered))
-    parsed = (_packed(together, number, contract) for number, (contract, _) in enumerate(slices))
+    parsed = (_packed(together, number, contract, writers[number]) for number, (contract, _) in enumerate(slices))
     found = collect(reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), parsed))
     return [Parsed(ranges, _unpacked(found, number)) for number, (_, ranges) in enumerate(slices)]
 
 
-def _packed(together: "DataFrame", number: int, contract: "Contract") -> "DataFrame":
-    rows = with_unknown(parse(together.where(F.col("_slice") == number), contract), contract)
+def _packed(together: "DataFrame", number: int, contract: "Contract", writers: "Writers") -> "DataFrame":
+    rows = with_unknown(parse(together.where(F.col("_slice") == number), contract, writers), contract)
     return rows.select(F.lit(number).alias("_slice"), F.struct("*").alias(str(number)))
 
 
@@ -76,9 +89,11 @@ def _unpacked(found: pa.Table, number: int) -> pa.Table:
     return pa.Table.from_struct_array(rows).sort_by([("_partition", "ascending"), ("_offset", "ascending")])
 
 
-def parsed_alone(spark: "SparkSession", settings: "Settings", contract: "Contract", ranges: "list[Range]") -> Parsed:
+def parsed_alone(
+    spark: "SparkSession", settings: "Settings", contract: "Contract", ranges: "list[Range]", ask_again: bool = True
+) -> Parsed:
     """Parse a small slice of one stream."""
-    return parse_together(spark, settings, [(contract, ranges)])[0]
+    return parse_together(spark, settings, [(contract, ranges)], ask_again)[0]
 
 
 def small_slice(settings: "Settings", contract: "Contract", previous: "Entry | None", parsed: Parsed) -> Collected:

@@ -16,6 +16,7 @@ from lockstep.ledger.ranges import Range, to_where
 from lockstep.refine.classified import counted
 from lockstep.refine.duplicates import classify, oldest_of, remembered
 from lockstep.refine.rows import silver_rows
+from lockstep.refine.writers import headers, writers_of
 from lockstep.replay.plan import Part, Plan
 from lockstep.replay.runs import enclosing, overlap, runs_of
 from lockstep.replay.stages import ShadowedBronze, ShadowedSilver
@@ -119,7 +120,8 @@ def _classified(
     by_run = spark.createDataFrame(ranges, "_run BIGINT, p INT, low BIGINT, high BIGINT")
     inside = F.expr("_partition = p AND _offset >= low AND _offset < high")
     newest = newest_at(entries, {r.partition: r.start for r in part.ranges})
-    parsed = silver_rows(raw, contract, newest).join(F.broadcast(by_run), inside).drop("p", "low", "high")
+    writers = writers_of(settings, contract, headers(raw, contract))
+    parsed = silver_rows(raw, contract, newest, writers).join(F.broadcast(by_run), inside).drop("p", "low", "high")
     before = [Range(r.topic, r.topic_id, r.partition, 0, r.start) for r in part.ranges]
     earlier = remembered(log.where(to_where(before, *_POSITION)), oldest_of(raw), contract)
     return classify(parsed, earlier, contract, order=("_run", *_POSITION)).drop("_run")

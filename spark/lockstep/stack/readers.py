@@ -36,6 +36,11 @@ READ_BY: Mapping[str, tuple[str, ...]] = {
     "max_lag_seconds": ("airflow-scheduler", "monitor"),
     "metrics_port": ("monitor",),
     "notifiers": ("monitor",),
+    # A query that runs has the address with which it began.
+    **dict.fromkeys(
+        ("schema_registry_url", "schema_registry_user", "schema_registry_password"),
+        ("spark", "airflow-scheduler", "live", "monitor"),
+    ),
     # The sinks of alerts are opened in Python workers of the server, which have its environment.
     **dict.fromkeys(
         ("webhook_url", "webhook_token", "mail_server", "mail_from", "mail_to", "mail_user", "mail_password"),

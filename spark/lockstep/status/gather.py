@@ -25,6 +25,7 @@ from lockstep.live.progress import Progress
 from lockstep.marts import record
 from lockstep.quality import outcomes
 from lockstep.reconcile.record import last
+from lockstep.schema_registry import RegistryDown, registry_of
 from lockstep.status import open_problems
 from lockstep.status.lag import PartitionLag, overdue, partition_lags, total
 from lockstep.status.machine import certificates, disks
@@ -71,6 +72,7 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
         unreachable.append(Problem("unreachable:kafka", what, "see `lockstep logs kafka`"))
     except psycopg2.OperationalError as error:
         unreachable.append(_no_database(error))
+    status = replace(status, registry=_registry(settings))
     try:
         published = progress.latest(settings)
         states = [_view(settings, view, published.get(view.name)) for view in views]
@@ -98,6 +100,17 @@ def _since(memory: open_problems.Memory, problems: Iterable[Problem]) -> list[Pr
         replace(p, since=memory.open[key].problem.since) if p.since is None and key in memory.open else p
         for key, p in found.items()
     ]
+
+
+def _registry(settings: "Settings") -> str:
+    registry = registry_of(settings)
+    if registry is None or all(contract.wire_format == "plain" for contract in CONTRACTS.values()):
+        return ""
+    try:
+        registry.check()
+    except RegistryDown as error:
+        return str(error)
+    return ""
 
 
 def _no_database(error: psycopg2.OperationalError) -> Problem:

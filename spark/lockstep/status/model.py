@@ -151,6 +151,7 @@ class Status:
         broken: the contracts and views of the project that cannot run, and why.
         without_topic: the streams whose topic does not exist.
         forbidden: the streams whose topic the account may not see.
+        registry: why the schema registry cannot be asked; empty: it can, or no stream needs it.
         health: by service, its state, such as ``healthy``.
         quality: by table, the newest verdict of its gate.
         marts: by days whose marts could not be built, which models and tests failed, and why.
@@ -164,6 +165,7 @@ class Status:
     broken: Mapping[str, str] = field(default_factory=dict)
     without_topic: list[str] = field(default_factory=list)
     forbidden: list[str] = field(default_factory=list)
+    registry: str = ""
     health: Mapping[str, str] = field(default_factory=dict)
     airflow: AirflowStatus = field(default_factory=AirflowStatus)
     quality: Mapping[str, GateVerdict] = field(default_factory=dict)

@@ -41,6 +41,7 @@ def problems(status: Status, now: datetime) -> list[Problem]:
         *_dags(status),
         *_definitions(status),
         *_topics(status),
+        *_registry(status),
         *_sums(status),
         *_transactions(status, now),
         *_quiet_partitions(status),
@@ -115,6 +116,15 @@ def _topics(status: Status) -> Iterator[Problem]:
             f"topic:{stream}",
             f"the account may not see the topic of {stream}, so nothing is read from it",
             "give it the rights DESCRIBE and READ on the topic, as with `lockstep kafka acls`",
+        )
+
+
+def _registry(status: Status) -> Iterator[Problem]:
+    if status.registry:
+        yield Problem(
+            "unreachable:schema-registry",
+            status.registry,
+            "until then the records wait whose schemas are not known yet, and all others are read",
         )
 
 

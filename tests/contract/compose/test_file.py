@@ -21,7 +21,12 @@ SECRET_FIELDS = {
     f"LOCKSTEP_{name.upper()}" for name, field in Settings.model_fields.items() if "Secret" in str(field.annotation)
 }
 # Given by whoever receives alerts or runs another Spark server; without them there is none.
-GIVEN = {"LOCKSTEP_WEBHOOK_TOKEN", "LOCKSTEP_MAIL_PASSWORD", "LOCKSTEP_SPARK_TOKEN"}
+GIVEN = {
+    "LOCKSTEP_WEBHOOK_TOKEN",
+    "LOCKSTEP_MAIL_PASSWORD",
+    "LOCKSTEP_SPARK_TOKEN",
+    "LOCKSTEP_SCHEMA_REGISTRY_PASSWORD",
+}
 
 
 def test_it_follows_the_compose_specification() -> None:

@@ -1,5 +1,6 @@
 """What ``lockstep new`` makes is whole: it passes the linter, the types, its own tests, and the contract tests of all."""
 
+import json
 import os
 import re
 import shlex
@@ -12,6 +13,9 @@ from tests.support.paths import CHECKOUT
 from typer.testing import CliRunner
 
 from lockstep.cli.main import app
+from lockstep.contracts import with_schema
+from lockstep.formats import codec
+from lockstep.formats.json_text import json_text
 from lockstep.new import make
 from lockstep.new.make import Stream
 from lockstep.new.render import SOURCES, NotMade, rendered
@@ -230,3 +234,35 @@ def test_dbt_keeps_its_sources_in_order(project, made):
     assert silver == sorted(silver)
     assert {"returns", "suppliers"} < set(silver)
     assert {"returns_per_minute", "returns_numbered"} < set(names[len(silver) :])
+
+
+EVERY_TYPE = {
+    "id": "STRING",
+    "at": "TIMESTAMP",
+    "number": "INT",
+    "total": "BIGINT",
+    "share": "DOUBLE",
+    "amount": "DECIMAL(12,2)",
+    "day": "DATE",
+    "paid": "BOOLEAN",
+}
+
+
+@pytest.mark.parametrize("form", ["avro", "protobuf"])
+def test_a_stream_in_another_format_has_a_schema_that_producers_can_write_by(form, empty, monkeypatch):
+    new = Stream(f"visits_in_{form}", "events", EVERY_TYPE, id="id", key="id", time="at", format=form)
+    contract_file, schema_file, *_ = make.stream(empty, new)
+    assert schema_file.parent == contract_file.parent
+    monkeypatch.setattr("lockstep.contracts.folder", lambda name: empty.project / "spark" / empty.package / name)
+    contract = with_schema(make._contract(empty, new.name))
+    assert contract.problems == []
+    fields = {"id": "v1", "at": "2026-11-10T10:00:00+00:00", "total": 2**40, "amount": "1.20", "day": "2026-11-10"}
+    read = json.loads(json_text(codec(form, contract.schema).decode(contract.encoded(fields))))
+    assert read == dict.fromkeys(EVERY_TYPE) | fields
+
+
+def test_a_format_that_does_not_exist_is_refused_and_changes_have_none(empty):
+    with pytest.raises(NotMade, match="values are in json, avro or protobuf"):
+        make.stream(empty, Stream("visits", "events", COLUMNS, id="id", key="id", time="at", format="xml"))
+    with pytest.raises(NotMade, match="Debezium's JSON"):
+        make.stream(empty, Stream("visits", "changes", COLUMNS, id="id", key="id", time="at", format="avro"))

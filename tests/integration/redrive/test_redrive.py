@@ -47,7 +47,7 @@ def to_silver(spark, settings, contract):
 
 
 def corrected(spark, settings, contract):
-    return {row: with_fields(row, {"page": "/fixed"}) for row in run.rows(spark, settings, contract)}
+    return {row: with_fields(row, {"page": "/fixed"}, contract) for row in run.rows(spark, settings, contract)}
 
 
 def test_rows_come_back_corrected_with_the_place_that_they_stand_for(spark, settings, aside, rows):

@@ -99,7 +99,7 @@ def _reason(row: Row, contract: Contract, broken: bool) -> str | None:
     return None
 
 
-def silver_rows(raw: Rows, contract: Contract, before: Mapping[int, int]) -> Rows:
+def silver_rows(raw: Rows, contract: Contract, before: Mapping[int, int], *_: Any) -> Rows:
     """As :func:`lockstep.refine.rows.silver_rows`. No record has fields that its contract does not name."""
     return _with_watermark(parse(raw, contract), contract, before).withColumn("_unknown", None)
 

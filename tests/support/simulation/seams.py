@@ -180,7 +180,7 @@ def _kept_in_spark(rows: Rows) -> Any:
     return nullcontext(engine.FoundRows(rows))
 
 
-def _parsed_alone(_spark: Any, world: World, contract: Contract, ranges: list[Range]) -> Parsed:
+def _parsed_alone(_spark: Any, world: World, contract: Contract, ranges: list[Range], *_: Any) -> Parsed:
     return Parsed(ranges, _read(_spark, world, bronze_of(contract)).where(to_where(ranges)))
 
 

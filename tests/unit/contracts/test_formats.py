@@ -37,7 +37,10 @@ def test_a_column_that_cannot_hold_the_values_of_its_field_is_named():
 
 def test_a_format_without_a_schema_and_a_schema_without_a_format_are_refused():
     assert "it has no schema: name a file beside the contract, such as views.avsc" in problem(schema="")
-    assert "JSON does not need" in problem(format="json")
+    assert "it has a schema, which JSON does not need: set format" in problem(format="json")
+    assert "it has a wire_format, which JSON does not need" in problem(
+        format="json", schema="", wire_format="confluent"
+    )
 
 
 def test_what_is_no_schema_is_refused():

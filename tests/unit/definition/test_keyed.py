@@ -1,10 +1,12 @@
 """A machine gives the same rows however its events are cut into calls."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep.contracts import CONTRACTS
 from lockstep.definition import Event, Input, Keyed, states
 from lockstep.definition.keyed import advance
 
@@ -53,3 +55,10 @@ def test_a_deadline_passes_before_what_happens_at_that_very_instant():
     events = [Event(at(0), "a", "page_views", {}), Event(at(10), "b", "page_views", {})]
     _, rows = advance(VIEW, None, events, at(20))
     assert [(row["what"], row["n"]) for row in rows] == [("event", 1), ("gone", 1), ("event", 1)]
+
+
+def test_a_view_that_may_have_to_wait_for_a_registry_shares_no_job(monkeypatch):
+    assert VIEW.may_share
+    framed = replace(CONTRACTS["page_views"], format="avro", wire_format="confluent")
+    monkeypatch.setitem(CONTRACTS, "page_views", framed)
+    assert not VIEW.may_share

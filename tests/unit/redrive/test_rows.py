@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.formats import avro_schema
 
 from lockstep.contracts import CONTRACTS
 from lockstep.redrive.rows import RedriveRefused, Row, origin, parse_place, place_of, shown, with_fields
@@ -28,13 +29,13 @@ def test_a_header_of_somebody_else_names_no_row(value: bytes | None) -> None:
 
 
 def test_a_field_gets_another_value_and_the_others_stay() -> None:
-    assert json.loads(with_fields(ROW, {"page": "/"})) == {"page": "/", "user_id": "u1"}
+    assert json.loads(with_fields(ROW, {"page": "/"}, PAGE_VIEWS)) == {"page": "/", "user_id": "u1"}
 
 
 @pytest.mark.parametrize("value", [None, b"", b'{"page": ', b"[1]", b"\xff"])
 def test_what_is_no_json_object_has_no_fields_to_set(value: bytes | None) -> None:
     with pytest.raises(RedriveRefused, match=r"1:17 is no JSON object.* --value"):
-        with_fields(replace(ROW, value=value), {"page": "/"})
+        with_fields(replace(ROW, value=value), {"page": "/"}, PAGE_VIEWS)
 
 
 def test_a_place_is_written_as_it_is_shown() -> None:
@@ -61,3 +62,19 @@ def test_a_record_of_megabytes_is_shown_in_part() -> None:
     text = shown(json.dumps({"page": "x" * 5_000_000}).encode(), PAGE_VIEWS)
     assert len(text) < 3_000
     assert text.endswith("… (5,000,012 bytes)")
+
+
+def test_a_value_in_another_format_is_shown_and_corrected_as_json() -> None:
+    columns = {name: "STRING" for name in PAGE_VIEWS.columns if name != "event_time"}
+    contract = replace(
+        PAGE_VIEWS, columns=columns, format="avro", schema=avro_schema(columns), pii=("user_id",), event_time=""
+    )
+    row = replace(ROW, value=contract.encoded({"page": "bad", "user_id": "u1"}))
+    assert '"page": "bad"' in shown(row.value, contract)
+    assert "u1" not in shown(row.value, contract)
+    assert contract.codec.decode(with_fields(row, {"page": "/"}, contract))["page"] == "/"
+    assert shown(b"\xff", contract) == "(1 bytes that are not readable as avro)"
+    with pytest.raises(RedriveRefused, match=r"1:17 is not readable as avro.* --value"):
+        with_fields(ROW, {"page": "/"}, contract)
+    with pytest.raises(RedriveRefused, match="does not allow"):
+        with_fields(row, {"page": {"a": 1}}, contract)

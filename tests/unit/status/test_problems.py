@@ -252,3 +252,9 @@ def test_all_problems_are_listed_together_each_with_a_key_of_its_own() -> None:
         without_topic=["a", "b"],
     )
     assert len(every_kind) == len({p.key for p in every_kind}) == 7
+
+
+def test_a_registry_that_is_away_is_named_with_what_waits() -> None:
+    [line] = lines(registry="the schema registry http://registry does not answer")
+    assert line.startswith("the schema registry http://registry does not answer")
+    assert "all others are read" in line
