@@ -94,7 +94,7 @@ def _git(folder: Path, *arguments: str) -> bytes:
 
 def _refused_by_registry(config: Settings, contract: Contract) -> list[str]:
     """Why the registry does not take the contract's schema as the next one of its topic."""
-    if contract.wire_format == "plain" or not config.schema_registry_url:
+    if not contract.by_registry or not config.schema_registry_url:
         return []
     from lockstep.formats.confluent import Registered
     from lockstep.schema_registry import registry_of

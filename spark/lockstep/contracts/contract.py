@@ -91,7 +91,8 @@ class Contract:
     def _problems_of_format(self) -> list[str]:
         if self.format == "json":
             needless = [name for name in ("schema", "message") if getattr(self, name)]
-            needless += ["wire_format"] if self.wire_format != "plain" else []
+            if self.kind == "changes" and self.wire_format != "plain":
+                return ["its wire_format is confluent, and changes are read as Debezium's JSON alone: leave it out"]
             return [f"it has a {name}, which JSON does not need: set format, or leave it out" for name in needless]
         if self.kind == "changes":
             return [f"its format is {self.format}, and changes are read as Debezium's JSON: leave the format out"]
@@ -129,9 +130,15 @@ class Contract:
             ValueError, TypeError: the schema does not allow these values.
         """
         if self.format == "json":
-            return json.dumps(dict(fields)).encode()
+            text = json.dumps(dict(fields)).encode()
+            return text if self.wire_format == "plain" else framed(schema_id, text)
         value = self.codec.encode(fields)
         return value if self.wire_format == "plain" else framed(schema_id, self.codec.framed_prefix() + value)
+
+    @property
+    def by_registry(self) -> bool:
+        """Whether its records are read by the schemas of a registry, where there is one. JSON can be read without."""
+        return self.wire_format == "confluent" and self.format != "json"
 
     @property
     def codec(self) -> Codec:

@@ -142,7 +142,7 @@ class Keyed(Definition):
         # A view with several state partitions is large, and one whose receivers may stop it would stop the others.
         stops = self.alerts is not None and self.alerts.overload is Overload.BACKPRESSURE
         # One that has to ask a registry for a new schema stops while it does not answer.
-        asks = any(CONTRACTS[stream].wire_format != "plain" for stream in self.streams)
+        asks = any(CONTRACTS[stream].by_registry for stream in self.streams)
         return self.state_partitions == 1 and not stops and not asks
 
     @property

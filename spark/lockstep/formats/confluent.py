@@ -7,7 +7,7 @@ from typing import Protocol
 from lockstep.formats.errors import Undecodable
 
 HEADER = 5
-_MAGIC = b"\0"
+MAGIC = b"\0"
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def unframed(value: bytes) -> tuple[int, bytes]:
     Raises:
         Undecodable: the bytes are not in the wire format.
     """
-    if value[:1] != _MAGIC:
+    if value[:1] != MAGIC:
         raise Undecodable("no magic byte")
     if len(value) < HEADER:
         raise Undecodable("malformed")
@@ -72,10 +72,10 @@ def unframed(value: bytes) -> tuple[int, bytes]:
 
 def framed(schema_id: int, body: bytes) -> bytes:
     """The value in the wire format."""
-    return _MAGIC + schema_id.to_bytes(4, "big") + body
+    return MAGIC + schema_id.to_bytes(4, "big") + body
 
 
 def schema_ids(values: Iterable[bytes | None]) -> set[int]:
     """The ids that these values name, those that are not in the wire format left out."""
-    headers = {value[:HEADER] for value in values if value and value[:1] == _MAGIC and len(value) >= HEADER}
+    headers = {value[:HEADER] for value in values if value and value[:1] == MAGIC and len(value) >= HEADER}
     return {int.from_bytes(header[1:], "big") for header in headers}

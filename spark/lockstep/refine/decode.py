@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from lockstep.formats import Undecodable, codec
-from lockstep.formats.confluent import HEADER, Registered, Writers, unframed
+from lockstep.formats.confluent import HEADER, MAGIC, Registered, Writers, unframed
 from lockstep.formats.json_text import json_text
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.formats import Codec, Format
 
+_FRAMED = "in Confluent's wire format, which the contract does not say"
 _DECODED = "text STRING, reason STRING"
 Decoded = tuple[str | None, str | None]
 
@@ -28,12 +29,18 @@ def with_text(records: "DataFrame", contract: "Contract", writers: Writers | Non
         writers: of a stream in Confluent's wire format; default: all records have the contract's schema.
     """
     if contract.format == "json":
-        text = F.col("value").cast("string")
-        # Spark would put U+FFFD in the place of each bad byte, and two ids could become one.
-        return records.withColumns({"_text": text, "_undecoded": F.when(~F.is_valid_utf8(text), "not UTF-8")})
+        return records.withColumns(_of_json(is_framed=contract.wire_format == "confluent"))
     return records.withColumn("_decoded", _decoded(contract, writers or own(contract))).withColumns(
         {"_text": F.col("_decoded.text"), "_undecoded": F.col("_decoded.reason")}
     )
+
+
+def _of_json(is_framed: bool) -> "dict[str, Column]":
+    has_magic = F.startswith(F.col("value"), F.lit(MAGIC))
+    text = (F.expr(f"substring(value, {HEADER + 1})") if is_framed else F.col("value")).cast("string")
+    wrong = F.when(~has_magic, "no magic byte") if is_framed else F.when(has_magic, _FRAMED)
+    # Spark would put U+FFFD in the place of each bad byte, and two ids could become one.
+    return {"_text": text, "_undecoded": wrong.when(~F.is_valid_utf8(text), "not UTF-8")}
 
 
 def own(contract: "Contract") -> Writers:
@@ -68,8 +75,8 @@ def _plain(reader: "Codec", value: bytes) -> dict[str, Any]:
     try:
         return reader.decode(value)
     except Undecodable:
-        if value[:1] == b"\0" and _can_read(reader, value[HEADER:]):
-            raise Undecodable("in Confluent's wire format, which the contract does not say") from None
+        if value[:1] == MAGIC and _can_read(reader, value[HEADER:]):
+            raise Undecodable(_FRAMED) from None
         raise
 
 

@@ -67,7 +67,7 @@ def parse_together(
     """
     raw = [small_commits.collect(settings, bronze_of(contract), to_where(ranges), _RAW) for contract, ranges in slices]
     writers = [
-        writers_of(settings, contract, rows["value"].to_pylist() if contract.wire_format != "plain" else [], ask_again)
+        writers_of(settings, contract, rows["value"].to_pylist() if contract.by_registry else [], ask_again)
         for (contract, _), rows in zip(slices, raw, strict=True)
     ]
     numbers = (pa.array([number] * rows.num_rows, pa.int32()) for number, rows in enumerate(raw))

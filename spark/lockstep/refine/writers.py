@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def kept_writers(settings: "Settings", contract: "Contract") -> Writers:
     """The schemas that are kept. The registry, if there is one, is asked for others when a record names them."""
-    if contract.wire_format == "plain":
+    if not contract.by_registry:
         return own(contract)
     known = schemas.kept(settings, contract.topic)
     # An id that was not known may be known now.
@@ -43,7 +43,7 @@ def writers_of(
     Raises:
         RegistryDown: it does not answer. Nothing was kept.
     """
-    registry = registry_of(settings) if contract.wire_format != "plain" else None
+    registry = registry_of(settings) if contract.by_registry else None
     if registry is None:
         return kept_writers(settings, contract)
     known = schemas.kept(settings, contract.topic)
@@ -62,7 +62,7 @@ def writers_of(
 
 def headers(raw: "DataFrame", contract: "Contract") -> list[bytes]:
     """What the records of a stream in the wire format begin with, each once."""
-    if contract.wire_format == "plain":
+    if not contract.by_registry:
         return []
     found = raw.select(F.substring("value", 1, HEADER).alias("header")).distinct().collect()
     return [bytes(row["header"]) for row in found if row["header"] is not None]

@@ -104,7 +104,7 @@ def _since(memory: open_problems.Memory, problems: Iterable[Problem]) -> list[Pr
 
 def _registry(settings: "Settings") -> str:
     registry = registry_of(settings)
-    if registry is None or all(contract.wire_format == "plain" for contract in CONTRACTS.values()):
+    if registry is None or not any(contract.by_registry for contract in CONTRACTS.values()):
         return ""
     try:
         registry.check()

@@ -62,6 +62,15 @@ def test_the_same_events_are_the_same_rows_in_every_format(spark, events):
     assert in_protobuf_rows == parsed(spark, JSON, map(in_json, lists))
 
 
+def test_json_in_the_wire_format_is_read_without_its_header_and_without_a_registry(spark):
+    values = [in_json(page_view(number)) for number in range(3)]
+    in_wire_format = replace(JSON, wire_format="confluent")
+    assert parsed(spark, in_wire_format, [framed(7, value) for value in values]) == parsed(spark, JSON, values)
+    wrong = [*parsed(spark, in_wire_format, values[:1]), *parsed(spark, JSON, [framed(7, values[0])])]
+    for row, reason in zip(wrong, ("no magic byte", "in Confluent's wire format"), strict=True):
+        assert reason in row
+
+
 @pytest.fixture
 def streams(settings, monkeypatch):
     """A stream in Avro and one in Protobuf, each with a topic and a view of its own."""

@@ -38,9 +38,7 @@ def test_a_column_that_cannot_hold_the_values_of_its_field_is_named():
 def test_a_format_without_a_schema_and_a_schema_without_a_format_are_refused():
     assert "it has no schema: name a file beside the contract, such as views.avsc" in problem(schema="")
     assert "it has a schema, which JSON does not need: set format" in problem(format="json")
-    assert "it has a wire_format, which JSON does not need" in problem(
-        format="json", schema="", wire_format="confluent"
-    )
+    assert "it has a message, which JSON does not need" in problem(format="json", schema="", message="a.B")
 
 
 def test_what_is_no_schema_is_refused():
@@ -49,6 +47,7 @@ def test_what_is_no_schema_is_refused():
 
 def test_changes_are_in_json():
     assert "Debezium's JSON" in problem(kind="changes", unique_id=("user_id",))
+    assert "Debezium's JSON" in problem(kind="changes", format="json", schema="", wire_format="confluent")
 
 
 @pytest.fixture
