@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.support.paths import CHECKOUT
 
 from lockstep import settings as configuration
@@ -30,16 +30,21 @@ def pictures() -> Path:
 
 
 @pytest.fixture(scope="session")
-def page(settings: Settings) -> Iterator[Page]:
+def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        opened = browser.new_page(viewport={"width": 1500, "height": 950}, locale="en-GB")
-        opened.set_default_timeout(PATIENCE)
-        expect.set_options(timeout=PATIENCE)
-        opened.goto(settings.airflow_url)
-        opened.fill("input[name=username]", "admin")
-        opened.fill("input[name=password]", settings.airflow_password.get_secret_value())
-        opened.click("button[type=submit]")
-        opened.wait_for_url(lambda url: "/auth" not in url and "/login" not in url)
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield opened
-        browser.close()
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def page(browser: Browser, settings: Settings) -> Page:
+    opened = browser.new_page(viewport={"width": 1500, "height": 950}, locale="en-GB")
+    opened.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
+    opened.goto(settings.airflow_url)
+    opened.fill("input[name=username]", "admin")
+    opened.fill("input[name=password]", settings.airflow_password.get_secret_value())
+    opened.click("button[type=submit]")
+    opened.wait_for_url(lambda url: "/auth" not in url and "/login" not in url)
+    return opened

@@ -1,12 +1,10 @@
 """The data docs in a browser without a network. They need no stack: the history of their gates is made up."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
-from tests.browser.conftest import CHROMIUM, QUIET
+from playwright.sync_api import Browser, Page, expect
 
 from lockstep.quality import docs
 from lockstep.quality.checks import Check
@@ -41,15 +39,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def offline() -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        context = browser.new_context(viewport={"width": 1400, "height": 1000}, offline=True)
-        opened = context.new_page()
-        opened.on("pageerror", lambda error: pytest.fail(f"a script failed: {error}"))
-        opened.on("request", lambda asked: asked.url.startswith("file:") or pytest.fail(f"it asked for {asked.url}"))
-        yield opened
-        browser.close()
+def offline(browser: Browser) -> Page:
+    context = browser.new_context(viewport={"width": 1400, "height": 1000}, offline=True)
+    opened = context.new_page()
+    opened.on("pageerror", lambda error: pytest.fail(f"a script failed: {error}"))
+    opened.on("request", lambda asked: asked.url.startswith("file:") or pytest.fail(f"it asked for {asked.url}"))
+    return opened
 
 
 def test_the_index_finds_tables_by_name_and_by_day(offline: Page, site: Path, pictures: Path) -> None:
