@@ -44,10 +44,10 @@ def awaited(url: str, statement: str, wanted: object) -> None:
     until(lambda: jdbc.run(url, statement) == [wanted])
 
 
-def files(settings) -> set[tuple[str, int]]:
-    """The files of gold and silver, and how large they are."""
-    layers = (Path(settings.lake) / layer for layer in ("gold", "silver"))
-    return {(str(file), file.stat().st_size) for layer in layers for file in layer.rglob("*") if file.is_file()}
+def files(settings, *tables: str) -> set[tuple[str, int]]:
+    """The files of the tables, and how large they are."""
+    folders = (Path(lake.path(settings, table)) for table in tables)
+    return {(str(file), file.stat().st_size) for folder in folders for file in folder.rglob("*") if file.is_file()}
 
 
 def test_a_bi_tool_finds_the_views_and_sees_what_is_published_while_it_is_connected(url, publish, view):
@@ -66,7 +66,8 @@ def test_no_statement_changes_the_lake_or_reads_what_is_not_for_readers(url, pub
     publish("e1", 0)
     count = f"SELECT count(*) AS n FROM {gold_of(view)}"
     awaited(url, count, [{"n": "1"}])
-    before = files(settings)
+    tables = (gold_of(view), f"silver.{stream.name}", "gold.mine")
+    before = files(settings, *tables)
     table = f"delta.`{lake.path(settings, gold_of(view))}`"
     bronze = lake.path(settings, f"bronze.{stream.name}")
     refused = [
@@ -82,7 +83,7 @@ def test_no_statement_changes_the_lake_or_reads_what_is_not_for_readers(url, pub
     answers = jdbc.run(url, *refused, count)
     assert [answer for answer in answers[:-1] if isinstance(answer, list)] == []
     assert answers[-1] == [{"n": "1"}]
-    assert files(settings) == before
+    assert files(settings, *tables) == before
 
 
 def test_a_name_that_a_client_has_changed_means_again_what_it_should(url, publish, view):
