@@ -28,8 +28,10 @@ _WRITE = (
 )
 # The rights that a rule for a file may have.
 _OF_FILES = AccessFS.READ_FILE | AccessFS.WRITE_FILE | AccessFS.TRUNCATE | AccessFS.EXECUTE
-# What any program needs. `/proc` of processes outside of the sandbox shows neither their memory nor their variables.
-_SYSTEM = tuple(map(Path, ("/usr", "/bin", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev")))
+# What any program needs.
+_SYSTEM = tuple(map(Path, ("/usr", "/bin", "/lib", "/lib64", "/etc", "/sys", "/dev")))
+# Of the processes its own alone: root may read the variables of all others, also from a sandbox.
+_PROC = tuple(Path("/proc", name) for name in ("self", "sys", "cpuinfo", "meminfo", "stat", "cgroups", "filesystems"))
 _NULL = Path("/dev/null")
 
 
@@ -50,7 +52,7 @@ class Sandbox:
     def apply(self) -> None:
         """Restrict this process. It cannot be undone."""
         with Ruleset(handled_net=AccessNet.NONE if self.connects else AccessNet.CONNECT_TCP) as rules:
-            for path in (*_SYSTEM, *self.readable):
+            for path in (*_SYSTEM, *_PROC, *self.readable):
                 _allow(rules, path, _READ)
             _allow(rules, self.writable, _WRITE)
             _allow(rules, _NULL, _WRITE)
