@@ -39,9 +39,3 @@ def test_every_command_runs_on_the_demo_in_the_order_of_the_page(demo):
         mine = command.replace("-f connect_server.py", f"-f '{demo.settings.home}.*connect_server.py'")
         done = subprocess.run(["bash", "-c", mine], cwd=CHECKOUT, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-
-
-def test_every_link_and_picture_is_there():
-    targets = re.findall(r"\]\((?!http)([^)]+)\)", README)
-    assert targets
-    assert [target for target in targets if not (CHECKOUT / target).exists()] == []
