@@ -49,6 +49,17 @@ def last_minute(settings, before: datetime) -> datetime:
         return rows.where(rows.window_start < before).agg({"window_start": "max"}).collect()[0][0].replace(tzinfo=UTC)
 
 
+def asks(page, settings, run_id: str) -> None:
+    """Wait until the run asks somebody: a page that was opened before does not show it."""
+    task = f"{settings.airflow_url}/api/v2/dags/replay/dagRuns/{quote(run_id)}/taskInstances/by_hand"
+    patiently = Retrying(
+        stop=stop_after_delay(60 * MINUTES_FOR_A_RUN),
+        wait=wait_fixed(1),
+        retry=retry_if_result(lambda since: not since),
+    )
+    patiently(lambda: page.request.get(task).json()["start_date"])
+
+
 def test_a_replay_is_compared_promoted_by_hand_and_undone(page, settings, pictures):
     reason = f"tried in a browser at {datetime.now(UTC):%H.%M.%S}"
     # A day of the demo's history, whose shop is closed at night and on Saturdays; its late rows are what a replay adds.
@@ -69,6 +80,7 @@ def test_a_replay_is_compared_promoted_by_hand_and_undone(page, settings, pictur
     assert (compared.request.start, compared.request.end, compared.request.views) == (start, end, (VIEW,))
     diff = compared.compared
     assert 0 < diff.changed < diff.windows
+    asks(page, settings, run_id)
     page.goto(f"{settings.airflow_url}/dags/replay/runs/{run_id}/tasks/by_hand/required_actions")
     expect(page.get_by_text(f"{diff.changed:,} of {diff.windows:,} windows would change")).to_be_visible()
     expect(page.get_by_text(compared.id)).to_be_visible()
