@@ -2,6 +2,8 @@
 
 import sys
 
+from pydantic import SecretStr
+
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import net
 from lockstep.stack.errors import Unhealthy
@@ -14,7 +16,8 @@ FILLED = "filled"
 
 def remote(settings: Settings) -> Settings:
     """The settings with which a client of Spark Connect reaches the Thrift server."""
-    return settings.model_copy(update={"spark_remote": f"sc://{LOOPBACK}:{settings.thrift_connect_port}"})
+    own = {"spark_remote": f"sc://{LOOPBACK}:{settings.thrift_connect_port}", "spark_token": SecretStr("")}
+    return settings.model_copy(update=own)
 
 
 def check(settings: Settings) -> str:
