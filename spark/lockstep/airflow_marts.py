@@ -80,7 +80,7 @@ class MartTask(BaseOperator):
             with reported() as results:
                 return tasks.build_mart(self.mart, context["run_id"], results, progress)
         finally:
-            for other in (progress.states.keys() | _made_from(self.mart)) - {self.mart}:
+            for other in (progress.states.keys() | _dependants(self.mart)) - {self.mart}:
                 _end(progress, other)
 
 
@@ -143,7 +143,7 @@ def _created(ti_id: Any) -> float:
     return (UUID(str(ti_id)).int >> 80) / 1000
 
 
-def _made_from(mart: str) -> set[str]:
+def _dependants(mart: str) -> set[str]:
     """The marts that are made from this one, through others too."""
     references, found = tables.mart_references(), {mart}
     while new := {name for name, others in references.items() if found & {*others}} - found:

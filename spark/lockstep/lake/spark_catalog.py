@@ -178,6 +178,12 @@ def registered(spark: "SparkSession", settings: "Settings") -> bool:
     return bool(spark.catalog.databaseExists(catalog_name(settings, _REGISTERED)))
 
 
+def information(spark: "SparkSession", database: str) -> dict[str, str]:
+    """By the name of each table and view of a database of the catalog, what Spark says of it: a line for each fact."""
+    rows = spark.sql(f"SHOW TABLE EXTENDED IN {database} LIKE '*'").collect()
+    return {row["tableName"]: row["information"] for row in rows if not row["isTemporary"]}
+
+
 def register(spark: "SparkSession", settings: "Settings") -> bool:
     """Register all tables of the lake by name, if the server has started since the last time: its catalog is in memory.
 

@@ -1,7 +1,7 @@
 """What becomes of each mart while dbt runs, in a file of the DAG run: ``<home>/dbt/runs/<dag>/<run>.jsonl``.
 
 The task that runs dbt writes it. Airflow's triggerer reads it, and gives each mart's task its log and its state
-(``airflow_models``). It imports nothing heavy, because a triggerer waits for nobody.
+(``airflow_marts``). It imports nothing heavy, because a triggerer waits for nobody.
 """
 
 import json
@@ -62,13 +62,11 @@ class Progress:
     Args:
         states: what dbt has made of each mart up to now.
         failed: by model or test that failed, the marts that it is about.
-        taken_back: the models and tests because of which nothing was published.
     """
 
     file: Path | None = None
     states: dict[str, State] = field(default_factory=dict)
     failed: dict[str, list[str]] = field(default_factory=dict)
-    taken_back: list[str] = field(default_factory=list)
 
     def say(self, text: str, mart: str = "", level: int = logging.INFO) -> None:
         """Say something of a mart, or of all."""
@@ -80,7 +78,6 @@ class Progress:
 
     def built(self, span: tuple[str, str], failed: Sequence[str] = ()) -> None:
         """Take note of days that were built: they are published, or these models and tests have prevented it."""
-        self.taken_back += failed
         if failed:
             text = f"Not published, because of {', '.join(failed)}: readers keep the last good version."
         else:

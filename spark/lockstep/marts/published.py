@@ -148,9 +148,8 @@ def _of_tables(settings: "Settings", published: Published) -> list[tuple[str, st
 
 def _definitions(spark: "SparkSession", settings: "Settings") -> dict[str, str]:
     """By name, what the catalog says of each of readers' views."""
-    schema = lake.catalog_name(settings, lake.MARTS)
-    rows = spark.sql(f"SHOW TABLE EXTENDED IN {schema} LIKE '*'").collect()
-    return {f"{lake.MARTS}.{row['tableName']}": row["information"] for row in rows if not row["isTemporary"]}
+    found = lake.information(spark, lake.catalog_name(settings, lake.MARTS))
+    return {f"{lake.MARTS}.{name}": text for name, text in found.items()}
 
 
 def _is_seen(settings: "Settings", table: str, version: int | None) -> bool:

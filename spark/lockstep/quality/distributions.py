@@ -6,7 +6,7 @@ second in the place of its limits. The record of ``ops.quality`` has the counts.
 """
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lockstep.suite_files import text_of
@@ -125,12 +125,8 @@ def difference(expectation: Mapping[str, Any], result: Mapping[str, Any]) -> str
         return "" if observed is None else f"the mean is {observed:.6g}, and was {usual:.6g} before"
     details = (result.get("result") or {}).get("details", {})
     now, before = (details.get(name, {}) for name in ("observed_partition", "expected_partition"))
-    shares = _pairs(now.get("values", ()), now.get("weights", ()), before.get("weights", ()))
+    shares = [*zip(now.get("values", ()), now.get("weights", ()), before.get("weights", ()), strict=True)]
     if not shares:
         return ""
     value, share, usual = max(shares, key=lambda of: abs(of[1] - of[2]))
     return f"{value!r} is {share:.0%} of the rows, and was {usual:.0%} before"
-
-
-def _pairs(values: Iterable[Any], now: Iterable[float], before: Iterable[float]) -> list[tuple[Any, float, float]]:
-    return list(zip(values, now, before, strict=True))

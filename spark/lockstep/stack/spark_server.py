@@ -52,29 +52,35 @@ def launch(settings: Settings) -> Launch:
     for directory in _scratch(settings):
         shutil.rmtree(directory, ignore_errors=True)
     prepare(settings)
-    java = find_java()
-    home = jars.spark_home()
-    ours = jars.classpath(settings, "spark")
-    argv = [str(java.executable), f"-Xmx{settings.spark_memory}", "-XX:+UseParallelGC", *COMPILERS, *SPARK_OPENS]
-    argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={_scratch(settings)[1]}"]
-    argv += [LOGGING]
-    argv += ["-cp", ":".join(map(str, [f"{home}/jars/*", *ours])), "org.apache.spark.deploy.SparkSubmit"]
-    argv += ["--properties-file", str(_properties(settings))]
+    argv = submit(settings, settings.spark_memory, _scratch(settings)[1], _properties(settings))
     if not settings.spark_master.startswith("local"):
-        argv += ["--jars", ",".join(map(str, ours))]
+        argv += ["--jars", ",".join(map(str, jars.classpath(settings, "spark")))]
     argv += [str(_INFRA / "connect_server.py")]
     env = {
         # Without it, Python workers run another Python, or do not start.
         "PYSPARK_PYTHON": sys.executable,
         # Python workers look there for a PySpark in a zip. A zip has no bytecode, so each worker would compile PySpark again.
         "SPARK_HOME": "",
-        "JAVA_HOME": str(java.home),
+        "JAVA_HOME": str(find_java().home),
         # glibc gives each thread a memory arena of its own, and seldom returns memory to the system.
         "MALLOC_ARENA_MAX": "2",
     }
     return Launch(
         argv, env | network(settings), settings.home, keep_open=() if lease_descriptor is None else (lease_descriptor,)
     )
+
+
+def submit(settings: Settings, memory: str, scratch: Path, properties: Path) -> list[str]:
+    """The beginning of a command line that runs a Spark application in a JVM of its own. What the application is, follows.
+
+    Args:
+        scratch: the JVM's temporary directory.
+        properties: the file with Spark's properties.
+    """
+    classpath = ":".join(map(str, [f"{jars.spark_home()}/jars/*", *jars.classpath(settings, "spark")]))
+    argv = [str(find_java().executable), f"-Xmx{memory}", "-XX:+UseParallelGC", *COMPILERS, *SPARK_OPENS]
+    argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={scratch}", LOGGING]
+    return [*argv, "-cp", classpath, "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties)]
 
 
 def check(settings: Settings) -> str:

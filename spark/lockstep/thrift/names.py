@@ -70,11 +70,8 @@ def follow(pipeline: "SparkSession", readers: "SparkSession") -> Followed:
 
 
 def names(spark: "SparkSession", database: str) -> Mapping[str, Meaning]:
-    """The views and Delta tables of a database, by ``database.name``; none where there is no such database."""
-    if not spark.catalog.databaseExists(database):
-        return {}
-    rows = spark.sql(f"SHOW TABLE EXTENDED IN {database} LIKE '*'").collect()
-    return {f"{database}.{row['tableName']}": _meaning(row["information"]) for row in rows if not row["isTemporary"]}
+    """The views and Delta tables of a database, by ``database.name``."""
+    return {f"{database}.{name}": _meaning(text) for name, text in lake.information(spark, database).items()}
 
 
 def _meaning(information: str) -> Meaning:

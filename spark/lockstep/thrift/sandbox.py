@@ -4,7 +4,6 @@ Whatever a statement makes Spark try, it cannot leave this: https://docs.kernel.
 """
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +39,7 @@ class Sandbox:
     """What a process and its children may do. The files that are open stay open.
 
     Args:
-        readable: files and directories, with all below, beside the system's own.
+        readable: files and directories, with all below, beside the system's own. What does not exist is left out.
         writable: the one directory that it may write to.
         connects: whether it may connect to other processes over TCP. It may listen in any case.
     """
@@ -76,8 +75,3 @@ def require(lake: Path) -> None:
 def _allow(rules: Ruleset, path: Path, access: AccessFS) -> None:
     if path.exists():
         rules.allow_path(path, access if path.is_dir() else access & _OF_FILES)
-
-
-def existing(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Those of the paths that exist, without links."""
-    return tuple(path.resolve() for path in paths if path.exists())

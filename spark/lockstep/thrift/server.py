@@ -17,10 +17,10 @@ from lockstep import lake, processes
 from lockstep.resources import resource
 from lockstep.settings import Settings
 from lockstep.stack import jars, spark_properties
-from lockstep.stack.java import COMPILERS, SPARK_OPENS, find_java
+from lockstep.stack.java import find_java
 from lockstep.stack.services import run_dir
-from lockstep.stack.spark_server import LOGGING, network
-from lockstep.thrift.sandbox import Sandbox, existing, require
+from lockstep.stack.spark_server import network, submit
+from lockstep.thrift.sandbox import Sandbox, require
 
 # Raw values of records, and what a replay has not promoted, are no tables for readers.
 LAYERS = tuple(layer for layer in lake.LAYERS if layer not in ("bronze", "quarantine", "shadow"))
@@ -60,11 +60,9 @@ def command(settings: Settings, file: Path) -> list[str]:
     Args:
         file: has its properties.
     """
-    classpath = ":".join(map(str, [f"{jars.spark_home()}/jars/*", *jars.classpath(settings, "spark")]))
-    argv = [str(find_java().executable), f"-Xmx{settings.thrift_memory}", "-XX:+UseParallelGC", "-XX:-UsePerfData"]
-    argv += [*COMPILERS, *SPARK_OPENS, "-Duser.timezone=UTC", f"-Djava.io.tmpdir={_own(settings)}", LOGGING]
-    argv += ["-cp", classpath, "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(file)]
-    argv += ["--class", _MAIN, "spark-internal"]
+    java, *options = submit(settings, settings.thrift_memory, _own(settings), file)
+    # It would write to the machine's temporary directory.
+    argv = [java, "-XX:-UsePerfData", *options, "--class", _MAIN, "spark-internal"]
     hive = {"hive.server2.thrift.bind.host": settings.listen, "hive.server2.thrift.port": settings.thrift_port}
     return argv + [part for name, value in hive.items() for part in ("--hiveconf", f"{name}={value}")]
 
@@ -97,10 +95,10 @@ def sandbox_of(settings: Settings, file: Path) -> Sandbox:
     programs = [find_java().executable.resolve().parent.parent, jars.spark_home(), jars.directory(settings)]
     programs += [resource("infra"), file]
     if urlsplit(settings.lake).scheme:
-        return Sandbox(existing(programs), _own(settings), connects=True)
+        return Sandbox(tuple(programs), _own(settings), connects=True)
     require(Path(settings.lake))
     layers = [Path(settings.lake) / layer for layer in LAYERS]
-    return Sandbox(existing([*programs, *layers]), _own(settings), connects=False)
+    return Sandbox((*programs, *layers), _own(settings), connects=False)
 
 
 def _own(settings: Settings) -> Path:
