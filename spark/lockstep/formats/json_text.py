@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -12,6 +13,11 @@ from uuid import UUID
 def json_text(fields: Mapping[str, Any]) -> str:
     """The text of the JSON object: times in ISO 8601, decimals with all their digits as texts, bytes in Base64."""
     return json.dumps(fields, default=_plain, ensure_ascii=False)
+
+
+def spelled(value: float) -> str:
+    """A number that is not finite, for which JSON has none, as text: ``NaN``, ``Infinity`` or ``-Infinity``."""
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _plain(value: Any) -> str:

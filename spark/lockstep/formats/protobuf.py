@@ -1,5 +1,6 @@
 """Protobuf: values of one message of a .proto file."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
@@ -12,6 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lockstep.formats.errors import SchemaInvalid, Undecodable
+from lockstep.formats.json_text import spelled
 from lockstep.formats.kinds import Kind
 from lockstep.formats.proto_files import compiled
 
@@ -270,4 +272,13 @@ def _from_json(kind: Kind, value: Any) -> Any:
     if kind is Kind.DATE and isinstance(value, str):
         day = date.fromisoformat(value)
         return {"year": day.year, "month": day.month, "day": day.day}
-    return {"value": value} if kind is Kind.DECIMAL and isinstance(value, str) else value
+    return {"value": value} if kind is Kind.DECIMAL and isinstance(value, str) else _without_nan(value)
+
+
+def _without_nan(value: Any) -> Any:
+    """The value with what is not finite as a text, as Protobuf's own JSON has it, however deep it is."""
+    if isinstance(value, Mapping):
+        return {name: _without_nan(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(one) for one in value]
+    return spelled(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from lockstep.formats.json_text import spelled
+
 
 def json_text(row: dict[str, Any]) -> str:
     """One JSON object. Two rows have the same text if they have the same values in the same order.
@@ -33,6 +35,6 @@ def _plain(value: Any) -> Any:
         case bytes():
             return base64.b64encode(value).decode()
         case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+            return spelled(value)
         case _:
             return value

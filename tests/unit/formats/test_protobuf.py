@@ -1,9 +1,10 @@
 """Values of Protobuf: what a message has, and what another one has."""
 
 import json
+from math import inf, nan
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.formats import COLUMNS, EVENTS, in_protobuf, page_views, proto_schema
 
@@ -28,6 +29,8 @@ def test_what_is_written_is_what_is_read(event):
 
 
 @given(EVENTS)
+@example({"event_id": "e1", "share": nan})
+@example({"event_id": "e1", "share": -inf})
 def test_the_writer_takes_what_json_has(event):
     fields = json.loads(json_text(event))
     assert str(proto().decode(proto().encode(fields))) == str(proto().decode(in_protobuf(SCHEMA, event)))
