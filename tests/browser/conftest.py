@@ -39,6 +39,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def page(browser: Browser, settings: Settings) -> Page:
+    return logged_in(browser, settings)
+
+
+def logged_in(browser: Browser, settings: Settings) -> Page:
+    """A page of Airflow's UI, as an operator has it after the login."""
     opened = browser.new_page(viewport={"width": 1500, "height": 950}, locale="en-GB")
     opened.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)

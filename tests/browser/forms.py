@@ -91,7 +91,7 @@ class Backfill(Form):
         """Allow so many active runs."""
         self.dialog.get_by_role("spinbutton").fill(str(runs))
 
-    def run(self, runs: int) -> None:
+    def run(self, runs: int, minutes: float = MINUTES_FOR_A_RUN) -> None:
         """Begin the backfill, once the form says that it is of so many runs, and wait until all of them have ended."""
         runs_of = "1 run" if runs == 1 else f"{runs} runs"
         expect(self.dialog.get_by_text(f"{runs_of} will be triggered.")).to_be_visible()
@@ -99,7 +99,7 @@ class Backfill(Form):
         self.dialog.get_by_role("button", name="Run Backfill").click()
         expect(self.dialog).to_be_hidden()
         patiently = Retrying(
-            stop=stop_after_delay(60 * MINUTES_FOR_A_RUN),
+            stop=stop_after_delay(60 * minutes),
             wait=wait_fixed(2),
             retry=retry_if_result(lambda ended: not ended),
         )
