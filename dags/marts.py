@@ -4,8 +4,9 @@ or changed rows belong to.
 Readers see the days of a run when all its models and tests have passed, together, and else what they saw before.
 `ops.marts` has a row for each span of days that was built.
 
-The task `build` runs dbt once, for all marts. Each mart has a task beside it, with its own state and log; *skipped* is one for
-which dbt had nothing to do. Clear the task of a mart to build it again, with what is made from it, for the days of the run.
+The task `build` runs dbt once, for all marts. Each mart has two tasks beside it, with their own state and log: `run` is its
+model, `test` its tests. *Skipped* is one for which dbt had nothing to do. Clear `run` to build the mart again, with what is made
+from it, for the days of the run, or `test` to test it again.
 """
 
 from datetime import UTC, datetime

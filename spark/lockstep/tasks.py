@@ -34,7 +34,7 @@ from lockstep.marts import complete, freshness
 from lockstep.marts import docs as mart_docs
 from lockstep.marts import progress as marts_progress
 from lockstep.marts import run as marts
-from lockstep.marts.progress import Progress
+from lockstep.marts.progress import Box, Progress
 from lockstep.quality import readiness
 from lockstep.quality.gate import GateFailed, run_gates
 from lockstep.quality.suites import gated
@@ -172,10 +172,11 @@ def bring_up_marts(run_id: str, results: Results, progress: Progress) -> list[st
     return [marts.days(span) for span in built]
 
 
-def build_mart(mart: str, run_id: str, results: Results, progress: Progress) -> list[str]:
-    """Build one mart, and what is made from it, for the days of the run again; the models and tests that ran.
+def build_mart(box: Box, run_id: str, results: Results, progress: Progress) -> list[str]:
+    """Build one mart, and what is made from it, or test it, for the days of the run again; the models and tests that ran.
 
     Args:
+        box: the mart to build, or whose tests to run.
         progress: of the run.
 
     Raises:
@@ -184,7 +185,7 @@ def build_mart(mart: str, run_id: str, results: Results, progress: Progress) -> 
     """
     settings = configuration.load()
     with connect(settings, "marts") as spark, step(settings, "marts", run_id, tables.mart_sources(), tables.marts()):
-        return marts.build_mart(spark, settings, mart, run_id, results, progress)
+        return marts.build_again(spark, settings, box, run_id, results, progress)
 
 
 def document_marts() -> str:

@@ -106,13 +106,20 @@ def test_the_page_of_rollup_daily_says_what_a_backfill_of_it_does(page, settings
     page.screenshot(path=pictures / "rollup-daily-docs.png")
 
 
-def test_the_box_of_a_mart_has_a_log_of_its_own(page, settings, pictures):
+@pytest.mark.parametrize(
+    ("box", "said"),
+    [
+        ("run", "(OK created sql incremental model marts_built.daily_orders|dbt had nothing to do)"),
+        ("test", "(PASS holds_daily_orders|dbt ran no test of it)"),
+    ],
+)
+def test_each_box_of_a_mart_has_a_log_of_its_own(box, said, page, settings, pictures):
     with connected(settings) as airflow:
         run = next(r for r in airflow.runs("marts") if r.state == "success")
-    page.goto(f"{settings.airflow_url}/dags/marts/runs/{quote(run.run_id)}/tasks/marts.daily_orders")
+    page.goto(f"{settings.airflow_url}/dags/marts/runs/{quote(run.run_id)}/tasks/marts.daily_orders.{box}")
     expect(page.get_by_text("MartTask").first).to_be_visible()
-    expect(page.get_by_text(re.compile("dbt (build of|had nothing to do)")).first).to_be_visible()
-    page.screenshot(path=pictures / "marts-daily-orders.png")
+    expect(page.get_by_text(re.compile(said)).first).to_be_visible()
+    page.screenshot(path=pictures / f"marts-daily-orders-{box}.png")
 
 
 def test_the_data_docs_are_a_link_away_from_the_gate_of_a_table(page, settings, pictures):

@@ -184,15 +184,17 @@ def test_the_page_of_a_run_has_a_line_for_each_view(demo):
     assert f'const KEY = "{KEY}"' in page
 
 
-def test_each_mart_has_a_state_and_a_log_of_its_own(demo):
+def test_each_mart_and_its_tests_have_a_state_and_a_log_of_their_own(demo):
     pages = pages_of(demo)
     of_runs = {run: pages.states("marts", run) for run in pages.runs("marts")}
-    marts = {f"marts.{file.stem}" for file in (CHECKOUT / "dbt" / "models" / "marts").glob("*.sql")}
-    assert all(states.keys() == marts | {"build", "complete"} for states in of_runs.values())
-    run = next(run for run, states in of_runs.items() if states["marts.daily_orders"] == "success")
-    said = " ".join(pages.log("marts", run, "marts.daily_orders"))
+    names = [file.stem for file in (CHECKOUT / "dbt" / "models" / "marts").glob("*.sql")]
+    boxes = {f"marts.{name}.{kind}" for name in names for kind in ("run", "test")}
+    assert all(states.keys() == boxes | {"build", "complete"} for states in of_runs.values())
+    run = next(run for run, states in of_runs.items() if states["marts.daily_orders.test"] == "success")
+    said, of_tests = (" ".join(pages.log("marts", run, f"marts.daily_orders.{kind}")) for kind in ("run", "test"))
     assert "OK created sql incremental model marts_built.daily_orders" in said
-    assert "PASS one_row_per_daily_orders" in said
+    assert "PASS one_row_per_daily_orders" in of_tests
+    assert ("one_row_per_daily_orders" in said, "one_row_per_daily_funnel" in of_tests) == (False, False)
     assert "rows were written to marts.daily_orders" in said
     assert "model marts_built.daily_funnel" not in said
 

@@ -19,8 +19,9 @@ from lockstep.marts.dbt_project import (
     run,
     up_to_date_views,
 )
+from lockstep.marts.listener import tests_of
 from lockstep.marts.parsed import absent, downstream, new_tables, read_by_models, tables_of, views_of
-from lockstep.marts.progress import Progress
+from lockstep.marts.progress import Box, Kind, Progress
 from lockstep.version import code_version
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def build(
     end: datetime,
     run_id: str,
     progress: Progress | None = None,
-    only: str = "",
+    only: Box | None = None,
 ) -> Built:
     """Build and test every mart for the days in ``[start, end)`` (UTC midnights), each as a whole, and publish them together.
 
@@ -71,7 +72,7 @@ def build(
 
     Args:
         progress: is told what dbt says of each mart.
-        only: the mart to build, with what is made from it; else all.
+        only: the mart to build, with what is made from it; or whose tests to run. Else all, and also where views have to be made.
 
     Returns:
         What ran; nothing where the project has no marts.
@@ -99,7 +100,9 @@ def build(
         with up_to_date_views(spark, settings, manifest, digest) as current:
             try:
                 with _commits_say(spark, record):
-                    results = _build(settings, manifest, interval, progress, only, tables_only=current)
+                    results = _build(
+                        settings, manifest, interval, progress, only if current else None, tables_only=current
+                    )
             except MartsFailed:
                 published.take_back(spark, settings, run_id)
                 raise
@@ -116,14 +119,16 @@ def _build(
     manifest: "Manifest",
     interval: tuple[str, ...],
     progress: Progress | None,
-    only: str,
+    only: Box | None,
     *,
     tables_only: bool,
 ) -> list[Any]:
     """Build and test the marts for an interval, and those that are new for all days; dbt's results."""
     # Who asks for one mart gets it, also if it is a view.
     rest = (*_WITHOUT, *(_TABLES_ONLY if tables_only and not only else ()), *downstream(absent(settings, manifest)))
-    wanted = ("--select", f"{only}+") if only else _MARTS
+    wanted = _selection(manifest, only) if only else _MARTS
+    if not wanted:
+        return []
     new, are_all_new = new_tables(settings, manifest)
     if are_all_new:
         return run(settings, manifest, "build", *_MARTS, *rest, progress=progress)
@@ -133,10 +138,16 @@ def _build(
     return results + run(settings, manifest, "build", *wanted, *rest, *interval, progress=progress)
 
 
+def _selection(manifest: "Manifest", only: Box) -> tuple[str, ...]:
+    """dbt's options for a mart and what is made from it, or for its tests alone; none: it has no tests."""
+    names = [f"{only.mart}+"] if only.kind is Kind.RUN else tests_of(manifest, only.mart)
+    return tuple(part for name in names for part in ("--select", name))
+
+
 def _say_rows(settings: "Settings", results: list[Any], progress: Progress) -> None:
     for name, alias in tables_of(results):
         rows = next(lake.commits(settings, f"{lake.MARTS}.{alias}")).rows
-        progress.say(f"{rows:,} rows were written to {lake.MARTS}.{alias}", name)
+        progress.say(f"{rows:,} rows were written to {lake.MARTS}.{alias}", Box(name, Kind.RUN))
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""What dbt says while it runs, told to the marts that it is about: its own lines, and why something failed."""
+"""What dbt says while it runs, told to the boxes that it is about: its own lines, and why something failed.
+
+A mart has two boxes: one of its model, one of its tests.
+"""
 
 import logging
 from collections.abc import Callable
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
 from lockstep.marts import artefacts
-from lockstep.marts.progress import Progress, State
+from lockstep.marts.progress import Box, Kind, Progress, State
 
 if TYPE_CHECKING:
     from dbt.contracts.graph.manifest import Manifest
@@ -33,17 +36,23 @@ def listener(settings: "Settings", manifest: "Manifest", progress: Progress) -> 
         node = manifest.nodes.get(unique_id) if unique_id else None
         if node is None:
             return
-        marts = about(manifest, node)
+        boxes = boxes_of(manifest, node)
         level = _LEVELS.get(event.info.level)
         if level and event.info.name.startswith(_LINES_OF_RUN):
-            for mart in marts:
-                progress.say(event.info.msg.strip(), mart, level)
-            if not marts:
+            for box in boxes:
+                progress.say(event.info.msg.strip(), box, level)
+            if not boxes:
                 log.log(level, "%s", event.info.msg.strip())
         if event.info.name == "NodeFinished":
-            _finished(settings, node, event.data.run_result, marts, progress)
+            _finished(settings, node, event.data.run_result, boxes, progress)
 
     return hear
+
+
+def boxes_of(manifest: "Manifest", node: Any) -> list[Box]:
+    """The boxes that a model or a test is about: a test may be of several marts."""
+    kind = Kind.RUN if node.resource_type.value == "model" else Kind.TEST
+    return [Box(mart, kind) for mart in about(manifest, node)]
 
 
 def about(manifest: "Manifest", node: Any) -> list[str]:
@@ -55,21 +64,27 @@ def about(manifest: "Manifest", node: Any) -> list[str]:
     return marts[:1] if attached else sorted({*marts})
 
 
-def _finished(settings: "Settings", node: Any, result: Any, marts: list[str], progress: Progress) -> None:
-    is_model = node.resource_type.value == "model"
-    for mart in marts:
-        if result.status in _BROKEN:
-            progress.found(mart, State.FAILED)
-        elif is_model:
-            progress.found(mart, State.SKIPPED if result.status in _SKIPPED else State.SUCCESS)
-    if result.status in _BROKEN:
-        progress.failed[node.name] = marts
-    if result.status not in _BROKEN | _WARNED:
+def tests_of(manifest: "Manifest", mart: str) -> list[str]:
+    """The names of the tests that are about a mart; sorted."""
+    tests = (node for node in manifest.nodes.values() if node.resource_type.value == "test")
+    return sorted(node.name for node in tests if mart in about(manifest, node))
+
+
+def _finished(settings: "Settings", node: Any, result: Any, boxes: list[Box], progress: Progress) -> None:
+    is_broken = result.status in _BROKEN
+    for box in boxes:
+        progress.found(
+            box, State.FAILED if is_broken else State.SKIPPED if result.status in _SKIPPED else State.SUCCESS
+        )
+    if is_broken:
+        progress.failed[node.name] = boxes
+    if not is_broken and result.status not in _WARNED:
         return
-    level = logging.ERROR if result.status in _BROKEN else logging.WARNING
+    level = logging.ERROR if is_broken else logging.WARNING
     # What failed, and is no mart's, is why none is published.
-    for mart in marts or [""]:
+    told: list[Box | None] = [*boxes] or [None]
+    for whom in told:
         lines = [line.rstrip() for line in (result.message or "").splitlines() if line.strip()]
         for line in lines[:_LINES]:
-            progress.say(f"  {line}", mart, level)
-        progress.say(f"  the statement: {artefacts.compiled(settings, node)}", mart, level)
+            progress.say(f"  {line}", whom, level)
+        progress.say(f"  the statement: {artefacts.compiled(settings, node)}", whom, level)

@@ -9,7 +9,7 @@ from lockstep.errors import LockstepError
 from lockstep.marts import published, record
 from lockstep.marts.build import Built, build
 from lockstep.marts.dbt_project import MartsFailed, has_marts, sources
-from lockstep.marts.progress import Progress
+from lockstep.marts.progress import Box, Kind, Progress
 from lockstep.marts.record import TABLE
 from lockstep.marts.touched import Span, days_of, spans, touched
 from lockstep.quality import outcomes
@@ -105,15 +105,17 @@ def build_days(
         return _build_days(spark, settings, span, run_id, results, progress).names
 
 
-def build_mart(
-    spark: "SparkSession", settings: "Settings", mart: str, run_id: str, results: "Results", progress: Progress
+def build_again(
+    spark: "SparkSession", settings: "Settings", box: Box, run_id: str, results: "Results", progress: Progress
 ) -> list[str]:
-    """Build one mart, and what is made from it, for the days that a run has built, and publish them; what ran.
+    """Build one mart, and what is made from it, or test it again, for the days that a run has built; what ran.
 
-    Where the run has published nothing, because a model or a test failed, all of its marts are built: what one mart would
-    show alone would not fit to the others.
+    What is built is published when all tests of it have passed. Where the run has published nothing, because a model or a test
+    failed, all of its marts are built and tested: its rows were taken back, and what one mart would show alone would not fit to
+    the others.
 
     Args:
+        box: the mart to build, or whose tests to run.
         progress: of the run.
 
     Raises:
@@ -127,7 +129,7 @@ def build_mart(
         names: list[str] = []
         for ends, is_published in progress.spans().items():
             start, end = (datetime.fromisoformat(moment) for moment in ends)
-            only = mart if is_published else ""
+            only = box if is_published else None
             names += _build_days(spark, settings, (start, end), run_id, results, progress, only).names
         return names
 
@@ -145,26 +147,37 @@ def _build_days(
     run_id: str,
     results: "Results",
     progress: Progress | None = None,
-    only: str = "",
+    only: Box | None = None,
 ) -> Built:
     progress = progress or Progress()
     ends = (span[0].isoformat(), span[1].isoformat())
-    progress.say(f"dbt build of {days(span)}{f': {only} and what is made from it' if only else ''}")
+    is_test = only is not None and only.kind is Kind.TEST
+    progress.say(f"dbt build of {days(span)}{_which(only)}")
     try:
         done = build(spark, settings, *span, run_id, progress, only)
     except MartsFailed as error:
         failed = error.failed or {"marts": str(error)}
-        progress.built(ends, [*failed])
+        if is_test:
+            progress.say("A test failed. What was published before stays what readers see.", level=logging.WARNING)
+        else:
+            progress.built(ends, [*failed])
         results.add(
             *(TableResult(f"{name} of {days(span)}", Outcome.FAILED, detail=why) for name, why in failed.items())
         )
         raise
-    progress.built(ends)
+    if not is_test:
+        progress.built(ends)
     if done.names:
         warnings = (f"warning: {name}: {reason}" for name, reason in done.warned.items())
         detail = "; ".join([f"{len(done.names)} models and tests", *warnings])
         results.add(TableResult(f"marts of {days(span)}", Outcome.DONE, detail=detail))
     return done
+
+
+def _which(only: Box | None) -> str:
+    if only is None:
+        return ""
+    return f": the tests of {only.mart}" if only.kind is Kind.TEST else f": {only.mart} and what is made from it"
 
 
 def days(span: Span) -> str:

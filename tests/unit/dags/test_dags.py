@@ -54,19 +54,24 @@ def test_every_file_is_imported_without_an_error(parsed: dict[str, Any]) -> None
 
 
 def test_the_dags_and_their_tasks_are_those_of_the_design(dags: dict[str, Any]) -> None:
-    of_marts = {f"marts.{file.stem}" for file in (CHECKOUT / "dbt" / "models" / "marts").glob("*.sql")}
+    names = [file.stem for file in (CHECKOUT / "dbt" / "models" / "marts").glob("*.sql")]
+    of_marts = {f"marts.{name}.{kind}" for name in names for kind in ("run", "test")}
     found = {name: set(dag["tasks"]) for name, dag in dags.items() if name in TASKS}
     assert found == TASKS | {name: TASKS[name] | of_marts for name in ("marts", "rollup_daily")}
 
 
-def test_the_task_of_a_mart_comes_after_the_run_of_dbt_and_the_marts_that_it_is_made_from(dags: dict[str, Any]) -> None:
+def test_a_mart_is_run_and_then_tested_after_the_run_of_dbt_and_the_marts_that_it_is_made_from(
+    dags: dict[str, Any],
+) -> None:
     for dag, builder in (("marts", "build"), ("rollup_daily", "rebuild_day")):
         tasks = dags[dag]["tasks"]
-        assert tasks["marts.daily_orders"]["upstream"] == [builder]
-        assert tasks["marts.daily_orders"]["outlets"] == ["marts.daily_orders"]
-        marts = {f"marts.{name}" for name in ("customer_lifetime_value", "daily_customers")}
-        assert {*tasks["marts.customer_cohorts"]["upstream"]} == {builder, *marts}
-        # A red mart must not end in a green run.
+        assert tasks["marts.daily_orders.run"]["upstream"] == [builder]
+        assert tasks["marts.daily_orders.run"]["outlets"] == ["marts.daily_orders"]
+        assert tasks["marts.daily_orders.test"]["upstream"] == ["marts.daily_orders.run"]
+        assert tasks["marts.daily_orders.test"]["outlets"] == []
+        tested = {f"marts.{name}.test" for name in ("customer_lifetime_value", "daily_customers")}
+        assert {*tasks["marts.customer_cohorts.run"]["upstream"]} == {builder, *tested}
+        # A red mart, or a red test, must not end in a green run.
         assert {*tasks["complete"]["upstream"]} == {builder} | {name for name in tasks if name.startswith("marts.")}
 
 
@@ -85,7 +90,7 @@ def test_no_dag_catches_up_by_itself(dags: dict[str, Any]) -> None:
 def test_every_task_has_an_owner_and_is_retried_soon(tasks: list[tuple[str, dict[str, Any]]]) -> None:
     wrong = [name for name, t in tasks if t["owner"] != "lockstep" or t["retries"] < 3 or not 0 < t["delay"] <= 30]
     # Whoever clears a mart sees what becomes of it; the task that runs dbt for all is retried.
-    assert {name.rpartition(".")[0] for name in wrong} <= {"marts.marts", "rollup_daily.marts"}
+    assert {name.rsplit(".", 2)[0] for name in wrong} <= {"marts.marts", "rollup_daily.marts"}
 
 
 def test_every_task_has_a_time_limit_and_backs_off_but_a_person_may_take_days(dags: dict[str, Any]) -> None:

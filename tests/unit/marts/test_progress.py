@@ -5,9 +5,10 @@ import time
 
 import pytest
 
-from lockstep.marts.progress import Progress, Reader, State, file_of, remove_old
+from lockstep.marts.progress import Box, Kind, Progress, Reader, State, file_of, remove_old
 from lockstep.settings import Settings
 
+ORDERS, TESTS = Box("daily_orders", Kind.RUN), Box("daily_orders", Kind.TEST)
 DAY = ("2026-11-25T00:00:00+00:00", "2026-11-26T00:00:00+00:00")
 
 
@@ -22,20 +23,20 @@ def test_a_reader_gets_each_line_once_and_none_before_it_is_whole(progress: Prog
     assert [*reader.new()] == []
     progress.say("one")
     assert [line.text for line in reader.new()] == ["one"]
-    progress.say("two", "daily_orders")
+    progress.say("two", TESTS)
     whole = progress.file.read_bytes()
     progress.file.write_bytes(whole[:-5])
     assert [*reader.new()] == []
     progress.file.write_bytes(whole)
-    assert [(line.text, line.mart) for line in reader.new()] == [("two", "daily_orders")]
+    assert [(line.text, line.box) for line in reader.new()] == [("two", TESTS)]
     assert [*reader.new()] == []
 
 
 def test_what_is_worst_over_all_days_and_tests_counts(progress: Progress) -> None:
     for state in (State.SKIPPED, State.SUCCESS, State.FAILED, State.SUCCESS):
-        progress.found("daily_orders", state)
-    progress.found("stock", State.SKIPPED)
-    assert progress.states == {"daily_orders": State.FAILED, "stock": State.SKIPPED}
+        progress.found(TESTS, state)
+    progress.found(ORDERS, State.SUCCESS)
+    assert progress.states == {TESTS: State.FAILED, ORDERS: State.SUCCESS}
 
 
 def test_the_days_of_a_run_are_published_as_the_last_build_of_them_says(progress: Progress) -> None:
