@@ -94,7 +94,8 @@ class MartTask(BaseOperator):
                 raise
             log.warning("%s", error)
         finally:
-            for other in (progress.states.keys() | self._follow()) - {self.box}:
+            built = {Box(box.mart, Kind.TEST) for box in progress.states if box.kind is Kind.RUN}
+            for other in (progress.states.keys() | built | self._follow()) - {self.box}:
                 _end(progress, other)
         state = progress.states.get(self.box, State.SKIPPED)
         if state is State.SKIPPED:

@@ -82,18 +82,27 @@ def mart_file(acme: Elsewhere, name: str) -> Path:
     return acme.cwd / "dbt" / "models" / "marts" / f"{name}.sql"
 
 
-def test_a_mart_that_is_broken_is_red_alone_and_is_published_when_its_task_is_cleared_after_the_repair(acme):
+@pytest.fixture(scope="module")
+def pages(acme: Elsewhere) -> AirflowPages:
     address = (
         "from lockstep.settings import load; s = load(); print(s.airflow_url, s.airflow_password.get_secret_value())"
     )
-    pages = AirflowPages(*acme.run("python", "-c", address).split())
+    return AirflowPages(*acme.run("python", "-c", address).split())
+
+
+def come_back(acme: Elsewhere, pages: AirflowPages, name: str) -> None:
+    """A parcel comes back today, and silver has it."""
+    event = {"return_id": name, "returned_at": now(), "order_id": "1", "refund": 1.5}
+    produce(acme, "returns", [event], "order_id")
+    pages.trigger("ingest")
+    served(acme, "n\n1", f"SELECT count(*) AS n FROM silver.returns WHERE return_id = '{name}'")
+
+
+def test_a_mart_that_is_broken_is_red_alone_and_is_published_when_its_task_is_cleared_after_the_repair(acme, pages):
     before = pages.trigger("marts")
     assert pages.ended("marts", before) == "success"
     mart_file(acme, "returns_doubled").write_text("select no_such_column from {{ ref('returns_by_day') }}")
-    event = {"return_id": "late", "returned_at": now(), "order_id": "1", "refund": 1.5}
-    produce(acme, "returns", [event], "order_id")
-    pages.trigger("ingest")
-    served(acme, "n\n1", "SELECT count(*) AS n FROM silver.returns WHERE return_id = 'late'")
+    come_back(acme, pages, "late")
     doubled = "SELECT count(*) AS n FROM marts.returns_doubled WHERE day = current_date()"
     run = pages.trigger("marts")
     assert pages.ended("marts", run) == "failed"
@@ -112,6 +121,36 @@ def test_a_mart_that_is_broken_is_red_alone_and_is_published_when_its_task_is_cl
     assert pages.states("marts", run) == dict.fromkeys([*red_alone, "complete"], "success") | of_tests
     assert "OK created sql incremental model" in " ".join(pages.log("marts", run, "marts.returns_doubled.run", 2))
     assert acme.run("lockstep", "sql", "--csv", doubled) == "n\n1\n"
+
+
+def test_a_red_test_has_a_task_of_its_own_that_publishes_what_waited_for_it_when_it_is_cleared(acme, pages):
+    test = acme.cwd / "dbt" / "tests" / "nothing_came_back.sql"
+    test.parent.mkdir(exist_ok=True)
+    test.write_text("select * from {{ ref('returns_by_day') }} where day = current_date()")
+    come_back(acme, pages, "tested")
+    today = "SELECT returned FROM marts.returns_by_day WHERE day = current_date()"
+    seen = acme.run("lockstep", "sql", "--csv", today)
+    run = pages.trigger("marts")
+    assert pages.ended("marts", run) == "failed"
+    assert pages.states("marts", run) == {
+        "build": "success",
+        "marts.returns_by_day.run": "success",
+        "marts.returns_by_day.test": "failed",
+        "marts.returns_doubled.run": "skipped",
+        "marts.returns_doubled.test": "skipped",
+        "complete": "upstream_failed",
+    }
+    assert "FAIL 1 nothing_came_back" in " ".join(pages.log("marts", run, "marts.returns_by_day.test"))
+    assert "It was built, but is not published" in " ".join(pages.log("marts", run, "marts.returns_by_day.run"))
+    assert acme.run("lockstep", "sql", "--csv", today) == seen
+
+    test.write_text("select * from {{ ref('returns_by_day') }} where returned < 0")
+    pages.clear("marts", run, "marts.returns_by_day.test")
+    assert pages.ended("marts", run) == "success"
+    assert "PASS nothing_came_back" in " ".join(pages.log("marts", run, "marts.returns_by_day.test", 2))
+    assert pages.states("marts", run)["marts.returns_doubled.run"] == "success"
+    assert acme.run("lockstep", "sql", "--csv", today) != seen
+    test.unlink()
 
 
 def tip(acme: Elsewhere, *ids: str, **fields: str) -> None:

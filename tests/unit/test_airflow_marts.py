@@ -205,6 +205,18 @@ def test_tests_that_run_again_say_nothing_of_marts_that_they_have_not_built(
     assert ends(settings) == {}
 
 
+def test_tests_that_had_to_build_what_they_test_end_all_that_was_built(
+    progress: Progress, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    progress.built(DAY, ["holds_daily_orders"])
+    clear(monkeypatch, TESTS, {ORDERS: State.SUCCESS, TESTS: State.SUCCESS, CUSTOMERS: State.SUCCESS})
+    assert ends(settings) == {
+        ORDERS: State.SUCCESS,
+        CUSTOMERS: State.SUCCESS,
+        of_tests("daily_customers"): State.SKIPPED,
+    }
+
+
 def test_tests_that_run_again_and_fail_are_red(progress: Progress, monkeypatch: pytest.MonkeyPatch) -> None:
     progress.built(DAY)
     box = of_tests("daily_customers")
