@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Days that one run of dbt builds. What has been built is not built again if the task dies.
 MOST_DAYS = 31
+# A weekend without sales. A run of dbt costs more than two days that are built again as they are.
+MOST_DAYS_BETWEEN = 2
 # ``[start, end)``: two midnights in UTC.
 Span = tuple[datetime, datetime]
 
@@ -47,10 +49,14 @@ def _rows(spark: "SparkSession", settings: "Settings", table: str) -> "tuple[Dat
 
 
 def spans(days: "Iterable[date]") -> list[Span]:
-    """The days as spans of consecutive ones, the newest first, none longer than :data:`MOST_DAYS`. Pure."""
+    """The days as few spans, the newest first, none longer than :data:`MOST_DAYS`. Pure.
+
+    A span may have up to :data:`MOST_DAYS_BETWEEN` other days between two of its own.
+    """
     found: list[list[date]] = []
     for day in sorted(set(days), reverse=True):
-        if found and found[-1][-1] - day == timedelta(days=1) and len(found[-1]) < MOST_DAYS:
+        near = found and (found[-1][-1] - day).days <= MOST_DAYS_BETWEEN + 1
+        if near and (found[-1][0] - day).days < MOST_DAYS:
             found[-1].append(day)
         else:
             found.append([day])
