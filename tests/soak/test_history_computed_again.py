@@ -64,9 +64,9 @@ def test_every_day_of_the_history_is_computed_again_and_the_marts_stay_the_same(
         patch.setenv("LOCKSTEP_VIEWS", VIEWS)
         own_ports(patch, tmp_path / "home", java=SHORT_LIVED)
         demo = Demo(configuration.load(), Console(force_terminal=False, width=140), DAYS)
-        settings = demo.stack.settings
         try:
             demo.stack.up()
+            settings = demo.stack.settings  # with the passwords that the first start generates
             subprocess.run([sys.executable, "-m", "lockstep.cli", *SIMULATE], check=True)
             took("started and simulated")
             demo.run()
