@@ -94,13 +94,13 @@ def cells(view: View, rows: Iterable[Row], invariant: str) -> Cells:
     """The rows of a view as the oracle has them: by key."""
     found: Cells = {}
     for row in rows:
-        key, value = _CELLS[view.name](row)
+        key, value = CELLS[view.name](row)
         check(key not in found, invariant, f"{view.name} has {key} twice")
         found[key] = value
     return found
 
 
-_CELLS: Mapping[str, Any] = {
+CELLS: Mapping[str, Any] = {
     "per_window": lambda r: ((r["window_start"], r["user_id"]), (r["clicks"], r["amount"])),
     "hopping": lambda r: ((r["window_start"], r["user_id"]), (r["clicks"], r["amount"])),
     "sessions": lambda r: ((r["user_id"], r["start"]), (r["clicks"], r["amount"])),
@@ -116,7 +116,7 @@ def check_views(world: World) -> None:
         view = VIEWS[name]
         for invariant, table in ((GOLD, gold_of(view)), (LIVE, live_of(view))):
             found = cells(view, world.rows(table), invariant)
-            wrong = _differing(found, expected)
+            wrong = differing(found, expected)
             check(not wrong, invariant, f"{table}: {wrong}")
 
 
@@ -138,7 +138,7 @@ def check_now(world: World, view: View) -> None:
 
 def _check_position(invariant: str, view: View, records: list[Judged], ends: dict[Place, int], rows: Rows) -> None:
     expected = oracle.expected([r for r in records if r.offset < ends.get(r.place, 0)])[view.name]
-    wrong = _differing(cells(view, rows, invariant), expected)
+    wrong = differing(cells(view, rows, invariant), expected)
     check(not wrong, invariant, f"{view.name} at its position: {wrong}")
 
 
@@ -151,11 +151,12 @@ def _check_closed(world: World, view: View) -> None:
         gold, live = (
             cells(view, world.rows(t).where(closed), of) for t, of in ((gold_of(view), GOLD), (live_of(view), LIVE))
         )
-        wrong = _differing(gold, live)
+        wrong = differing(gold, live)
         check(not wrong, AGREE, f"{view.name} before {until}: {wrong}")
 
 
-def _differing(left: Cells, right: Cells) -> list[str]:
+def differing(left: Cells, right: Cells) -> list[str]:
+    """Some of the keys whose values differ."""
     keys = [key for key in {**left, **right} if left.get(key) != right.get(key)]
     return [f"{key}: {left.get(key)} and {right.get(key)}" for key in sorted(keys, key=str)[:4]]
 
@@ -177,10 +178,10 @@ class FinalRows:
         if before:
             check(until >= before[0], FINAL, f"{gold_of(view)}: until went back from {before[0]} to {until}")
             now = cells(view, rows.where(view.final_before(before[0])), GOLD)
-            wrong = _differing(before[1], now)
+            wrong = differing(before[1], now)
             if wrong:
-                behind = _behind(world, view)
-                wrong = [each for each in wrong if not any(each.startswith(str(key)) for key in behind)]
+                late = behind(world, view)
+                wrong = [each for each in wrong if not any(each.startswith(str(key)) for key in late)]
             check(not wrong, FINAL, f"{gold_of(view)} before {before[0]}: {wrong}")
         self._known[view.name] = until, cells(view, rows.where(view.final_before(until)), GOLD)
 
@@ -190,7 +191,7 @@ class FinalRows:
         self._version.pop(view.name, None)
 
 
-def _behind(world: World, view: View) -> Cells:
+def behind(world: World, view: View) -> Cells:
     """The windows that have records from further behind their partition than ``max_out_of_orderness``.
 
     They count in windows by their own timestamps, even after the watermark has passed.

@@ -21,6 +21,8 @@ _TYPES = {
     "TIMESTAMP": pa.timestamp("us", tz="UTC"),
     "BOOLEAN": pa.bool_(),
 }
+# 2026-11-11 10:00 UTC, in milliseconds.
+_FIRST_TICK = 1_794_391_200_000
 _STATISTICS = ("timestamp", "_arrival")
 
 
@@ -129,8 +131,8 @@ class Lake:
 
     def __init__(self) -> None:
         self.tables: dict[str, Table] = {}
-        # Counts all commits, so that a version has one time, and no two have the same.
-        self.ticks = 0
+        # Counts all commits, so that a version has one time, and no two have the same. All are after the last event of a run.
+        self.ticks = _FIRST_TICK
 
     def create(self, name: str, columns: Mapping[str, str] | None = None) -> None:
         """Create a table, unless it is there."""

@@ -21,6 +21,8 @@ from lockstep.ledger.ranges import Range, TopicOffsets
 from lockstep.live import frontier, quiet_partitions, sink
 from lockstep.live.machine import Machines
 from lockstep.live.watermarks import Watermarks
+from lockstep.reconcile import inputs
+from lockstep.reconcile.verdict import WindowVerdict
 from lockstep.refine import silver
 from lockstep.replay import promote, undo
 
@@ -159,6 +161,15 @@ def _live_is_final_too_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(frontier, "newest_at", newest_at)
 
 
+def _differences_are_settled(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(WindowVerdict, "open", property(lambda _: False))
+
+
+def _windows_of_one_layer_are_compared(patch: pytest.MonkeyPatch) -> None:
+    """Those that the faster layer has closed, and the other has not."""
+    patch.setattr(inputs, "min", max, raising=False)
+
+
 MUTATIONS: Mapping[str, Mutation] = {
     "the watermark is that of the fastest partition": _watermark_of_the_fastest_partition,
     "batch does not wait for a partition without records": _watermark_without_silent_partitions,
@@ -178,4 +189,6 @@ MUTATIONS: Mapping[str, Mutation] = {
     "a promotion does not take what came since the shadow": _promotions_do_not_catch_up,
     "an undo takes back what came since the promotion": _undo_takes_later_rows_back,
     "live counts as final beyond its position": _live_is_final_too_early,
+    "reconciliation settles a window that differs": _differences_are_settled,
+    "reconciliation compares what one layer only has closed": _windows_of_one_layer_are_compared,
 }

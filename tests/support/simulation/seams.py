@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.support.simulation import engine, streams
+from tests.support.simulation import engine, reconciliation, streams
 from tests.support.simulation.lake import Rows, appended, merged, replaced, rows_of
 from tests.support.simulation.world import World
 
@@ -28,6 +28,8 @@ from lockstep.ledger.entries import Entry
 from lockstep.ledger.heads import Head
 from lockstep.ledger.ranges import Range, to_where
 from lockstep.live import frontier, sink
+from lockstep.reconcile import inputs
+from lockstep.reconcile import run as reconcile_run
 from lockstep.refine import history as silver_history
 from lockstep.refine import silver, truncates
 from lockstep.refine.small_slice import Parsed
@@ -297,4 +299,7 @@ def installed() -> Iterator[pytest.MonkeyPatch]:
         put(writer, lease=_lease, control=_control, advance=_advance, summary=engine.summary, newest=engine.newest)
         put(writer, manifest=_Published, merged=_Published)
         put(frontier, Checkpoint=_checkpoint, checkpoint_location=_location)
+        put(inputs, checkpoint_location=_location)
+        put(reconcile_run, lease=_lease, notify=reconciliation.Notify, collect=lambda rows: rows)
+        put(reconcile_run, by_window=reconciliation.by_window, _attributed=reconciliation.attributed)
         yield patch

@@ -36,6 +36,7 @@ MET = (
     "replayed: somebody has spoiled rows of gold",
     "replayed: late rows count too, and then it is undone",
     "an undo restored the rows",
+    "reconciled: equal",
 )
 
 
