@@ -10,9 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lockstep import lake, ledger
+from lockstep import lake, ledger, session
 from lockstep import settings as configuration
-from lockstep.catalog import connect
 from lockstep.cli.status import lag
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.control.database import control
@@ -25,6 +24,7 @@ from lockstep.ledger import archive, history, integrity
 from lockstep.ledger.damaged import damaged_files, take_out
 from lockstep.ledger.heads import head
 from lockstep.ledger.ranges import Range, size
+from lockstep.maintain import torn
 from lockstep.settings import Settings
 
 app = typer.Typer(help="The ledger of offsets, read from the Delta commits.", no_args_is_help=True)
@@ -154,19 +154,41 @@ def _report(contract: Contract, accepted: Accepted | None) -> None:
 
 @app.command("repair")
 def repair_torn(
-    stream: Annotated[str, typer.Argument(help="The stream whose bronze table has lost its newest commits.")],
+    name: Annotated[
+        str, typer.Argument(help="The stream whose bronze table, or the table (layer.name), that is torn.")
+    ],
     by: By,
     reason: Reason,
 ) -> None:
-    """Take the newest commits of bronze again from Kafka, after a power cut has torn them.
+    """Put aside the newest commits that a power cut has torn. What they had is taken again: bronze's from Kafka at once, that of
+    other layers from their source by the next runs.
 
     Run it while nothing runs but PostgreSQL, Kafka and a Spark server that was started after the power cut.
     """
-    settings, contract = configuration.load(), _signed_for(stream, by, reason)
-    with connect(settings, "ledger") as spark:
+    settings = configuration.load()
+    _ensure_signed(by, reason)
+    table = name if "." in name else f"bronze.{name}"
+    if table.startswith("bronze."):
+        _repair_bronze(settings, _chosen([table.removeprefix("bronze.")])[0], by, reason)
+        return
+    if not lake.exists(settings, table):
+        raise LockstepError(f"There is no table {table}: name a stream, or one of {', '.join(lake.tables(settings))}.")
+    # The tables are not registered: of torn ones, Spark could not be told.
+    with session.connect(settings, "ledger") as spark:
+        ended = torn.repair(spark, settings, table, by, reason)
+    if not ended:
+        typer.echo(f"{table}: no commit is torn, so nothing was done.")
+    for one in ended:
+        for place in one.put_aside:
+            typer.echo(f"put aside  {place}")
+        typer.echo(f"{one.table} ends with version {one.version - 1}: {one.following}.")
+
+
+def _repair_bronze(settings: Settings, contract: Contract, by: str, reason: str) -> None:
+    with session.connect(settings, "ledger") as spark:
         repaired = repair(spark, settings, contract, by, reason)
     if repaired is None:
-        typer.echo(f"{stream}: no commit is torn or missing, so nothing was done.")
+        typer.echo(f"{contract.name}: no commit is torn or missing, so nothing was done.")
         return
     for place in repaired.put_aside:
         typer.echo(f"put aside  {place}")

@@ -71,11 +71,14 @@ def commits(settings: "Settings", table: str) -> Iterator[Commit]:
 
 def _parsed(table: str, version: int, text: str) -> Commit:
     try:
+        if not text.strip():
+            raise ValueError("it is empty")
         return parse_commit(table, version, text)
     except ValueError as error:
+        name = table.removeprefix("bronze.")
         raise LedgerBroken(
-            f"{table}: version {version} was cut short ({error}). Of a bronze table, `lockstep ledger repair` takes its offsets "
-            f"again from Kafka; of others, restore {version:020d}.json from a backup."
+            f"{table}: version {version} was cut short ({error}), as after a power cut. `lockstep ledger repair {name}` ends the "
+            f"log before it, and its rows are taken again from their source; or restore {version:020d}.json from a backup."
         ) from error
 
 

@@ -163,6 +163,16 @@ class SmallCommits:
         return newest is not None and newest >= txn.version
 
 
+def commit_nothing(settings: "Settings", table: str, record: Mapping[str, Any]) -> None:
+    """Make a commit that changes no row, with a record. Others take it for housekeeping."""
+    opened, record_text = DeltaTable(path(settings, table)), json.dumps(record, sort_keys=True)
+    opened.alter.set_table_properties(
+        {"lockstep.repairedAfter": str(opened.version())},
+        raise_if_not_exists=False,
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": record_text}),
+    )
+
+
 def types(settings: "Settings", table: str, version: int | None = None) -> dict[str, str]:
     """The types of the table's columns, as Delta names them; of a nested one, the name of its kind.
 

@@ -19,6 +19,7 @@ from lockstep.ledger.chain import problems
 from lockstep.ledger.entries import entry
 from lockstep.ledger.ops_table import OpsTable
 from lockstep.ledger.ranges import Range, decode, encode
+from lockstep.ledger.torn import newest_entry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,6 +125,36 @@ def forget(spark: "SparkSession", settings: "Settings", tables: Collection[str])
     with TABLE.writing(spark, settings, "purge") as commit:
         kept = {name: known for name, known in commit.newest().get("tables", {}).items() if name not in tables}
         commit.replace([], _of_tables(tables), {"run_id": "purge", "tables": kept})
+
+
+def take_back(spark: "SparkSession", settings: "Settings", ends: Mapping[str, int], run_id: str) -> None:
+    """Remove the entries of logs that are about to be ended.
+
+    Args:
+        ends: by table, the first version that its log will not have any more.
+    """
+    known = TABLE.newest(settings).get("tables", {}) if lake.exists(settings, TABLE.name) else {}
+    behind = {table: end for table, end in ends.items() if _of(known, table).version >= end}
+    if not behind:
+        return
+    where = " OR ".join(f'("table" = \'{table}\' AND "version" >= {end:d})' for table, end in sorted(behind.items()))
+    with TABLE.writing(spark, settings, run_id) as commit:
+        tables = dict(commit.newest().get("tables", {}))
+        for table, end in behind.items():
+            newest = newest_entry(settings, table, end)
+            if newest:
+                tables[table] |= {"seq": newest.seq, "version": newest.version}
+            else:
+                del tables[table]
+        commit.replace([], where, {"run_id": run_id, "tables": tables})
+
+
+def forget_lost(spark: "SparkSession", settings: "Settings", run_id: str) -> None:
+    """Go back to what the archive's own log says that it has, after its newest commits were lost: they are archived again."""
+    recorded = (commit for commit in lake.commits(settings, TABLE.name) if "tables" in commit.record)
+    newest = next(recorded, None)
+    with TABLE.writing(spark, settings, run_id) as commit:
+        commit.append([], {"run_id": run_id, "tables": newest.record["tables"] if newest else {}})
 
 
 def _of_tables(tables: Collection[str]) -> str:

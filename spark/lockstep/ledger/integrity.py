@@ -43,7 +43,7 @@ def problems(settings: "Settings", table: str) -> list[Finding]:
     files = LogFiles(settings, table)
     found = [*_log(files, digests(settings, table)), *_checkpoints(files)]
     if files.versions:
-        found += _data(lake.path(settings, table))
+        found += missing_data(settings, table)
     return [Finding(table, problem) for problem in found]
 
 
@@ -153,12 +153,12 @@ def _checkpoints(files: LogFiles) -> Iterator[str]:
             yield f"the checkpoint of version {version} has {rows} actions, and _last_checkpoint says {named['size']}."
 
 
-def _data(location: str) -> Iterator[str]:
-    """Files that the newest version needs, and that are not there or are too short."""
+def missing_data(settings: "Settings", table: str, version: int | None = None) -> Iterator[str]:
+    """What is wrong with the files that a version, by default the newest, needs: they are not there, or too short."""
+    location = lake.path(settings, table)
     try:
-        actions = (
-            pa.table(DeltaTable(location).get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
-        )
+        added = DeltaTable(location, version=version).get_add_actions(flatten=True)
+        actions = pa.table(added).select(["path", "size_bytes"]).to_pylist()
     except DeltaError as error:
         yield f"its log cannot be read by delta-rs ({str(error).partition(chr(10))[0]})."
         return

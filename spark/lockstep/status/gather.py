@@ -15,10 +15,11 @@ from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
 from lockstep.definition.registry import broken, chosen
 from lockstep.definition.tables import Tables, gold_of, live_of
-from lockstep.errors import LockstepError, UnknownView, ViewRefused
+from lockstep.errors import LedgerBroken, LockstepError, UnknownView, ViewRefused
 from lockstep.ingest.offsets import forbidden_topics, offsets_at, offsets_of_existing_topics
 from lockstep.ingest.transactions import last_writes
 from lockstep.ledger.ranges import TopicOffsets, ends
+from lockstep.ledger.torn import torn_tables
 from lockstep.live import generations, progress
 from lockstep.live.frontier import live_position
 from lockstep.live.progress import Progress
@@ -45,7 +46,7 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
         health: by service, its state.
     """
     unreachable: list[Problem] = []
-    status = Status([], [], broken=broken(), health=health, disks=disks(settings))
+    status = Status([], [], broken=broken(), health=health, disks=disks(settings), torn=torn_tables(settings))
     views: list[View] = []
     try:
         views = chosen(settings.views)
@@ -138,7 +139,7 @@ def gather_streams(
     limits = {limit for by_layer in max_lag.values() for limit in by_layer.values()}
     at = {limit: offsets_at(settings, partitions, now - limit) for limit in limits}
     # A view may read several streams.
-    latest: Latest = cache(partial(ledger.latest, settings))
+    latest: Latest = cache(partial(_latest, settings))
     streams = []
     for contract in contracts:
         topic = topics[contract.topic]
@@ -146,6 +147,14 @@ def gather_streams(
         lags = partition_lags(topic, position, written_at)
         streams.append(_stream(latest, contract, lags, overdue(topic.topic, lags, max_lag[contract.name], at)))
     return streams
+
+
+def _latest(settings: "Settings", table: str) -> ledger.Entry | None:
+    try:
+        return ledger.latest(settings, table)
+    except LedgerBroken:
+        # That its log is torn is a problem of its own.
+        return None
 
 
 def _max_lag(settings: "Settings", contract: Contract, views: Iterable[View]) -> dict[str, timedelta]:
@@ -205,7 +214,7 @@ def _ends(entry: ledger.Entry | None, topic: TopicOffsets) -> dict[int, int]:
 
 
 def _view(settings: "Settings", view: View, live: Progress | None) -> ViewStatus:
-    gold = ledger.latest(settings, gold_of(view))
+    gold = _latest(settings, gold_of(view))
     reconciled = last(settings, view)
     totals = gold.totals if gold else {}
     return ViewStatus(

@@ -156,6 +156,7 @@ class Status:
         quality: by table, the newest verdict of its gate.
         marts: by days whose marts could not be built, which models and tests failed, and why.
         disks: by folder, how full its disk is.
+        torn: by table, the newest versions of its log that are cut short, as after a power cut.
         certificates: by file, when the certificate in it that ends first is not valid any more (UTC).
         problems: what is not all right, each thing once.
     """
@@ -171,6 +172,7 @@ class Status:
     quality: Mapping[str, GateVerdict] = field(default_factory=dict)
     marts: Mapping[str, str] = field(default_factory=dict)
     disks: Mapping[str, Disk] = field(default_factory=dict)
+    torn: Mapping[str, list[int]] = field(default_factory=dict)
     certificates: Mapping[str, datetime] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 

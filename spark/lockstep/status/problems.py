@@ -37,6 +37,7 @@ def problems(status: Status, now: datetime) -> list[Problem]:
     return [
         *_services(status),
         *_disks(status),
+        *_torn(status),
         *_certificates(status, now),
         *_dags(status),
         *_definitions(status),
@@ -68,6 +69,17 @@ def _disks(status: Status) -> Iterator[Problem]:
                 f"{disk.free // 1024**2:,} MB of {disk.size // 1024**2:,} are free on the disk of {folder}",
                 "free some, or lower LOCKSTEP_RETAIN_HOURS and run the DAG maintain",
             )
+
+
+def _torn(status: Status) -> Iterator[Problem]:
+    for table, versions in status.torn.items():
+        several = "s" if len(versions) > 1 else ""
+        yield Problem(
+            f"torn:{table}",
+            f"the log of {table} is torn, as after a power cut: version{several} {', '.join(map(str, versions))}",
+            f"stop all but PostgreSQL, Kafka and Spark, and `lockstep ledger repair {table.removeprefix('bronze.')}`, see "
+            "docs/operations/ledger.md",
+        )
 
 
 def _certificates(status: Status, now: datetime) -> Iterator[Problem]:

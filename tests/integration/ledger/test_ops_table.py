@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from tests.support.torn import cut, newest_commits
 
 from lockstep import lake
 from lockstep.control import records
@@ -13,6 +14,7 @@ from lockstep.control.database import control
 from lockstep.control.leases import lease
 from lockstep.errors import LeaseHeld, Overtaken
 from lockstep.ledger.ops_table import OpsTable, recover
+from lockstep.maintain import torn
 
 
 @pytest.fixture
@@ -171,3 +173,20 @@ def test_a_number_is_not_used_again_when_nothing_has_its_record(spark, settings,
         assert commit.seq == 3
         commit.append([("a", 3)], {"n": 3})
     assert sorted(row["n"] for row in rows(table.name)) == [1, 2, 3]
+
+
+def test_a_torn_log_is_ended_and_the_platform_decides_by_what_the_control_database_has(spark, settings, table, write):
+    for n in (1, 2, 3):
+        write(n)
+    cut(newest_commits(settings, table.name, 1))
+    (ended,) = torn.repair(spark, settings, table.name, "an operator", "a power cut")
+    assert "are lost" in ended.following
+    assert table.newest(settings)["n"] == 3
+    write(4)
+    rows = DeltaTable(lake.path(settings, table.name)).to_pyarrow_table().to_pylist()
+    assert sorted(row["n"] for row in rows) == [1, 2, 4]
+    assert [commit.record["seq"] for commit in lake.commits(settings, table.name) if "seq" in commit.record] == [
+        4,
+        2,
+        1,
+    ]

@@ -1,19 +1,17 @@
 """`lockstep ledger repair` takes what a power cut has torn again from Kafka: nothing is lost, and nothing is there twice."""
 
-import json
 import re
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 from kafka import TopicPartition
 from tests.support.shop import Shop
+from tests.support.torn import cut, lose_data, newest_commits, remove
 from typer.testing import CliRunner
 
-from lockstep import lake
 from lockstep.cli.main import app
 from lockstep.contracts import Contract
 from lockstep.definition.tables import bronze_of, silver_of
@@ -30,27 +28,6 @@ def run(command: str, stream: Contract, *options: str) -> Result:
 
 def repair(stream: Contract) -> Result:
     return run("repair", stream, "--by", "an operator", "--reason", "a power cut")
-
-
-def remove(commits: list[Path]) -> None:
-    for commit in commits:
-        commit.unlink()
-
-
-def cut(commits: list[Path]) -> None:
-    for commit, length in zip(commits, (0, 200), strict=True):
-        commit.write_bytes(commit.read_bytes()[:length])
-
-
-def lose_data(commits: list[Path]) -> None:
-    for commit in commits:
-        actions = [json.loads(line) for line in commit.read_text().splitlines()]
-        (added,) = [action["add"]["path"] for action in actions if "add" in action]
-        (commit.parents[1] / added).write_bytes(b"")
-
-
-def newest_commits(settings: Settings, table: str) -> list[Path]:
-    return sorted(Path(lake.path(settings, table), "_delta_log").glob("*.json"))[-2:]
 
 
 def test_torn_commits_are_taken_again_and_everything_goes_on(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.support.commits import commit_text, write_commit
 
 from lockstep import lake
+from lockstep.errors import LedgerBroken
 from lockstep.lake import log
 from lockstep.settings import Settings
 
@@ -75,6 +76,14 @@ def test_a_missing_commit_hides_none_of_those_before_it(tmp_path):
     settings = Settings(home=tmp_path)
     (_cleaned(settings, 11, 14, 14) / f"{12:020d}.json").unlink()
     assert _versions(settings) == [14, 13, 11]
+
+
+@pytest.mark.parametrize("text", ["", "\n", '{"commitInfo": {"time'])
+def test_a_commit_that_was_cut_short_is_named_with_the_way_out(tmp_path, text):
+    settings = Settings(home=tmp_path)
+    (_cleaned(settings, 0, 3, 0) / f"{3:020d}.json").write_text(text)
+    with pytest.raises(LedgerBroken, match=f"{ORDERS}: version 3 was cut short .* `lockstep ledger repair"):
+        _versions(settings)
 
 
 def test_a_commit_of_somebody_else_has_no_record():

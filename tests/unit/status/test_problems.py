@@ -226,6 +226,14 @@ def test_a_shut_gate_is_named_with_its_verdict() -> None:
     )
 
 
+def test_a_torn_log_is_named_with_the_command_that_repairs_it() -> None:
+    bronze, gold = lines(torn={"bronze.clicks": [7], "gold.clicks_per_day": [13, 12]})
+    assert bronze.startswith("the log of bronze.clicks is torn, as after a power cut: version 7: ")
+    assert "`lockstep ledger repair clicks`" in bronze
+    assert "versions 13, 12: " in gold
+    assert "`lockstep ledger repair gold.clicks_per_day`, see docs/operations/ledger.md" in gold
+
+
 def test_days_whose_marts_could_not_be_built_are_named_with_what_failed() -> None:
     (line,) = lines(marts={"2026-11-19": "dbt build failed:\n  holds_daily_orders: Got 2 results"})
     assert line == (
