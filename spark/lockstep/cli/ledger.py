@@ -34,6 +34,7 @@ _SIGNED: Mapping[str, Callable[[ledger.Entry], str]] = {
     ledger.SignedFor.GAP: lambda entry: f"{_offsets(entry.ranges)}, gone before they were read,",
     ledger.SignedFor.TRUNCATION: lambda entry: f"{_offsets(entry.lost)}, which the log has lost and bronze has,",
     ledger.SignedFor.RECREATION: lambda entry: f"{_offsets(entry.lost)}, of a topic that was deleted,",
+    ledger.SignedFor.ERASURE: lambda _: "records were erased",
     ledger.SignedFor.REPAIR: lambda entry: f"{_offsets(entry.ranges) or 'no offsets'}, read again,",
 }
 By = Annotated[str, typer.Option(help="Who signs.")]

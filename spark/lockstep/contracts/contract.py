@@ -13,6 +13,8 @@ from lockstep.project import SCHEMA_FILES
 
 # The header of a record that is no data: it says that its partition has passed its timestamp.
 HEARTBEAT = "lockstep-heartbeat"
+# The header of a record whose key and value were erased: the number of the erasure.
+ERASED = "lockstep-erased"
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Contract:
             this is the row's own time, or empty if it has none.
         required: columns without which a row goes to quarantine.
         pii: columns that are tokens from silver on.
+        subject: the column that says which person a row is about, such as ``user_id``: `lockstep erase` finds a person's rows by
+            it. Empty: rows are about nobody.
         dedup_window: how long after an event another one with its unique id is a duplicate, in arrival time.
         max_clock_skew: how much later than the arrival the event time may be; else the row is quarantined.
         max_out_of_orderness: how much earlier than the newest of its partition a record's Kafka timestamp may be, when several
@@ -74,6 +78,7 @@ class Contract:
     # Not in the repr, which is part of the version of each view: no row depends on these.
     max_lag: timedelta | None = field(default=None, repr=False)
     valid_from: str = field(default="", repr=False)
+    subject: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
     column_descriptions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -86,6 +91,8 @@ class Contract:
                 f"valid_from is {self.valid_from}, which is no column of type TIMESTAMP of a stream of changes: correct it, or "
                 "leave it out"
             )
+        if self.subject and self.columns.get(self.subject) != "STRING":
+            found.append(f"subject is {self.subject}, which is no column of type STRING: correct it, or leave it out")
         return found + self._problems_of_format()
 
     def _problems_of_format(self) -> list[str]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from lockstep.control import erased
 from lockstep.errors import DataLoss, TopicForbidden
+from lockstep.ingest.redaction import redacted_few
 from lockstep.kafka_clients import KafkaUnavailable, confluent_config
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ _TYPES_FROM = 1
 
 
 def read_small(settings: "Settings", ranges: "list[Range]") -> pa.Table:
-    """The committed records of the ranges, and no others, in bronze's columns.
+    """The committed records of the ranges, and no others, in bronze's columns. Those that were erased have their position alone.
 
     Args:
         ranges: at most one for each partition.
@@ -66,7 +68,10 @@ def read_small(settings: "Settings", ranges: "list[Range]") -> pa.Table:
             if message is None:
                 raise _unavailable(settings, waiting, f"no record in {_SILENCE_SECONDS:.0f} s")
             _take(settings, message, waiting, rows)
-    return pa.Table.from_pylist(rows, SCHEMA)
+    found = pa.Table.from_pylist(rows, SCHEMA)
+    for topic in {r.topic for r in ranges}:
+        found = redacted_few(found, topic, erased.of_topic(settings, topic))
+    return found
 
 
 def _take(

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from lockstep.control import erased
+from lockstep.ingest.redaction import redacted
 from lockstep.kafka_clients import java_properties
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_range(spark: "SparkSession", settings: "Settings", ranges: "list[Range]") -> "DataFrame":
-    """The committed records of the ranges, and no others, in bronze's columns.
+    """The committed records of the ranges, and no others, in bronze's columns. Those that were erased have their position alone.
 
     Args:
         ranges: of one topic, at most one for each partition, and at least one that is not empty.
@@ -33,7 +35,7 @@ def read_range(spark: "SparkSession", settings: "Settings", ranges: "list[Range]
         .option("startingOffsets", json.dumps({topic: {r.partition: r.start for r in not_empty}}))
         .option("endingOffsets", json.dumps({topic: {r.partition: r.end for r in not_empty}}))
     )
-    return _to_bronze(reader.load())
+    return redacted(_to_bronze(reader.load()), erased.of_topic(settings, topic))
 
 
 def read_stream(
@@ -44,6 +46,8 @@ def read_stream(
     max_offsets: int | None = None,
 ) -> "DataFrame":
     """The topic as a stream, in bronze's columns. After a restart the query's checkpoint decides where it continues.
+
+    Records that were erased before it started have their position alone.
 
     Args:
         starts: the offset at which each partition begins; -2 is its first offset. None: all begin at their first offset.
@@ -57,7 +61,7 @@ def read_stream(
         .option("subscribe", topic)
         .option("startingOffsets", json.dumps({topic: starts}) if starts else "earliest")
     )
-    return _to_bronze(reader.load())
+    return redacted(_to_bronze(reader.load()), erased.of_topic(settings, topic))
 
 
 def _options(settings: "Settings") -> dict[str, str]:

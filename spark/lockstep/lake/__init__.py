@@ -22,6 +22,7 @@ from lockstep.lake.writes import (
     Txn,
     append,
     append_record,
+    delete,
     has_columns,
     has_texts,
     is_small,
@@ -33,6 +34,7 @@ from lockstep.lake.writes import (
     replace,
     schema,
     types,
+    update,
 )
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "commits",
     "create",
     "create_view",
+    "delete",
     "differences",
     "directories",
     "drop",
@@ -78,4 +81,5 @@ __all__ = [
     "tables",
     "trim",
     "types",
+    "update",
 ]

@@ -134,6 +134,12 @@ class SmallCommits:
         if not properties.items() <= self._table.metadata().configuration.items():
             self._table.alter.set_table_properties(dict(properties))
 
+    def checkpoint(self) -> int:
+        """Write a checkpoint of the log at the newest version, and return the version."""
+        self._table.update_incremental()
+        self._table.create_checkpoint()
+        return self._table.version()
+
     def vacuum(self, retain_hours: int, keep: int | None = None) -> None:
         """Remove files that no version of the last hours has, and that are as old: also those of writers that have died.
 

@@ -8,7 +8,8 @@ JSON record is in the commit's ``userMetadata``: rows and record are committed t
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
@@ -190,24 +191,56 @@ def merge(
     """
     spark = rows.sparkSession
     view = f"merge_{txn.app}_{txn.version}".replace(":", "_").replace(".", "_")
+    on = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
+    rows.createOrReplaceTempView(view)
+    try:
+        with _committing(spark, txn, record):
+            spark.sql(
+                f"MERGE INTO delta.`{path(settings, table)}` t USING {view} s ON {on} "
+                f"WHEN MATCHED AND {newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+            )
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+def update(
+    spark: "SparkSession",
+    settings: "Settings",
+    table: str,
+    values: Mapping[str, str],
+    where: str,
+    txn: Txn,
+    record: Mapping[str, Any],
+) -> None:
+    """Give columns new values (SQL, by name) in the rows that match ``where`` (Spark SQL), in one commit."""
+    with _committing(spark, txn, record):
+        new = ", ".join(f"`{name}` = {value}" for name, value in values.items())
+        spark.sql(f"UPDATE delta.`{path(settings, table)}` SET {new} WHERE {where}")  # noqa: S608
+
+
+def delete(
+    spark: "SparkSession", settings: "Settings", table: str, where: str, txn: Txn, record: Mapping[str, Any]
+) -> None:
+    """Delete the rows that match ``where`` (Spark SQL), in one commit."""
+    with _committing(spark, txn, record):
+        spark.sql(f"DELETE FROM delta.`{path(settings, table)}` WHERE {where}")  # noqa: S608
+
+
+@contextmanager
+def _committing(spark: "SparkSession", txn: Txn, record: Mapping[str, Any]) -> Iterator[None]:
+    """The settings from which Delta takes the transaction id and the record of a SQL statement."""
     conf = {
         "spark.databricks.delta.write.txnAppId": txn.app,
         "spark.databricks.delta.write.txnVersion": str(txn.version),
         "spark.databricks.delta.commitInfo.userMetadata": json.dumps(record, sort_keys=True),
     }
-    on = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in key)
-    rows.createOrReplaceTempView(view)
     for option, value in conf.items():
         spark.conf.set(option, value)
     try:
-        spark.sql(
-            f"MERGE INTO delta.`{path(settings, table)}` t USING {view} s ON {on} "
-            f"WHEN MATCHED AND {newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-        )
+        yield
     finally:
         for option in conf:
             spark.conf.unset(option)
-        spark.catalog.dropTempView(view)
 
 
 @merge.register(pa.Table)

@@ -45,6 +45,7 @@ class SignedFor(StrEnum):
     GAP = "gap"  # the ranges are gone from the log, and were never read
     TRUNCATION = "truncation"  # the log has lost rows that the table has
     RECREATION = "recreation"  # the topic was created again, and goes on under another id
+    ERASURE = "erasure"  # the key and value of some of its rows were removed
     REPAIR = "repair"  # the rows were read again, because their commits were gone
 
 

@@ -98,6 +98,17 @@ def to_where(ranges: Iterable[Range], partition: str = "partition", offset: str 
     return "(" + " OR ".join(parts) + ")" if parts else "false"
 
 
+def where_offsets(offsets: Mapping[int, Iterable[int]], partition: str = "partition", offset: str = "offset") -> str:
+    """A SQL predicate for single offsets, by partition; ``false`` where there are none. Pure."""
+    found = {p: sorted(of) for p, of in offsets.items()}
+    parts = [
+        f"({partition} = {p:d} AND {offset} IN ({', '.join(f'{o:d}' for o in of)}))"
+        for p, of in sorted(found.items())
+        if of
+    ]
+    return f"({' OR '.join(parts)})" if parts else "false"
+
+
 def where_below(ranges: Iterable[Range], topic: str) -> str:
     """A SQL predicate for all rows of a topic's silver before the ends of the ranges."""
     position = [Range(r.topic, r.topic_id, r.partition, 0, r.end) for r in ranges if r.topic == topic]

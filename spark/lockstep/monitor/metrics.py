@@ -92,7 +92,7 @@ def _streams(streams: Iterable[Stream]) -> Iterator[GaugeMetricFamily]:
         ["stream"],
         [((s.name,), s.waiting) for s in streams],
     )
-    outcomes = ("bronze", "silver", "duplicates", "quarantined", "markers")
+    outcomes = ("bronze", "silver", "duplicates", "quarantined", "markers", "erased")
     yield _gauge(
         "stream_rows",
         "rows of bronze, and by outcome what became of them in silver",

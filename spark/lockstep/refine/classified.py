@@ -1,12 +1,12 @@
 """The classified rows of one run of refine: in Spark, or those of a small slice in Arrow.
 
 Rows have the columns of :func:`lockstep.refine.parse.parse`, ``_unknown`` (see :mod:`lockstep.refine.unknown`), and
-``_outcome``: silver, duplicates, quarantined or markers.
+``_outcome``: silver, duplicates, quarantined, markers or erased.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from lockstep.ledger.ranges import Range
 
 OUTCOMES = ("silver", "duplicates", "quarantined", "markers")
+# Records of which an erasure has left the position alone. They are counted where there are any.
+ERASED = "erased"
 # What makes a change of a table newer than another one of the same row.
 _NEWEST = (*POSITION, "_offset")
 # Generation and LSN of a commit of the source.
@@ -127,7 +129,7 @@ class Collected:
 
     def counts(self) -> dict[str, int]:
         found = {count["values"]: count["counts"] for count in self._rows["_outcome"].value_counts().to_pylist()}
-        return {outcome: found.get(outcome, 0) for outcome in OUTCOMES}
+        return _by_outcome(found)
 
     def newest_timestamps(self) -> dict[int, int]:
         newest = self._rows.group_by("_partition").aggregate([("_arrival", "max")]).to_pylist()
@@ -170,7 +172,12 @@ class Collected:
 def counted(rows: "DataFrame") -> dict[str, int]:
     """The number of classified rows with each outcome."""
     by_outcome = {row["_outcome"]: row["count"] for row in rows.groupBy("_outcome").count().collect()}
-    return {outcome: by_outcome.get(outcome, 0) for outcome in OUTCOMES}
+    return _by_outcome(by_outcome)
+
+
+def _by_outcome(found: Mapping[str, int]) -> dict[str, int]:
+    erased = {ERASED: found[ERASED]} if ERASED in found else {}
+    return {outcome: found.get(outcome, 0) for outcome in OUTCOMES} | erased
 
 
 def newest(changes: "DataFrame", key: tuple[str, ...]) -> "DataFrame":

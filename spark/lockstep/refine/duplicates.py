@@ -67,7 +67,7 @@ def classify(
     order: tuple[str, ...] = ("_partition", "_offset"),
     span: timedelta | None = None,
 ) -> "DataFrame":
-    """Set the outcome of each parsed row in ``_outcome``: silver, duplicates, quarantined or markers. Pure.
+    """Set the outcome of each parsed row in ``_outcome``: silver, duplicates, quarantined, erased or markers. Pure.
 
     Of rows with the same identity, the first in ``order`` is kept, and after it each one that arrives longer than the contract's
     ``dedup_window`` after the last one that was kept. The others are duplicates. What was kept before is in ``earlier`` (silver's
@@ -86,7 +86,8 @@ def classify(
     once = span is not None and span <= contract.dedup_window
     kept = _keep_once if once else _keep
     outcome = (
-        F.when(F.col("_marker"), "markers")
+        F.when(F.col("_erased"), "erased")
+        .when(F.col("_marker"), "markers")
         .when(F.col("_reason").isNotNull(), "quarantined")
         .when(F.col("_kept"), "silver")
         .otherwise("duplicates")

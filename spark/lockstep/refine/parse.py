@@ -7,7 +7,8 @@ Each row of bronze becomes exactly one row, with the payload's columns and:
 ``_partition``     INT
 ``_offset``        BIGINT
 ``_arrival``       TIMESTAMP    the record's Kafka timestamp (UTC)
-``_marker``        BOOLEAN      a heartbeat, a tombstone or a TRUNCATE: counted, but no data
+``_marker``        BOOLEAN      a heartbeat, a tombstone, a TRUNCATE, or an erased record: counted, but no data
+``_erased``        BOOLEAN      the record's key and value were erased
 ``_text``          STRING       the value as JSON, whatever the format of the stream; null if it cannot be read
 ``_reason``        STRING       why the row goes to quarantine; null for a good one. Last come the stream's rules: all that
                                 it does not meet
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.contracts.contract import HEARTBEAT
+from lockstep.contracts.contract import ERASED, HEARTBEAT
 from lockstep.definition.columns import FIRST_GENERATION, TIMESTAMP_FORMAT, ddl, struct
 from lockstep.refine.decode import with_text
 from lockstep.refine.rules import broken_rules
@@ -71,6 +72,7 @@ def parse(records: "DataFrame", contract: "Contract", writers: "Writers | None" 
         F.col("value").alias("_value"),
         F.col("headers").alias("_headers"),
         _is_marker(contract).alias("_marker"),
+        _has_header(ERASED).alias("_erased"),
         "_text",
         "_undecoded",
         F.from_json("_text", body, _OPTIONS[contract.kind]).alias("_payload"),
@@ -85,9 +87,12 @@ def parse(records: "DataFrame", contract: "Contract", writers: "Writers | None" 
 
 
 def _is_marker(contract: "Contract") -> "Column":
-    heartbeat = F.exists("headers", lambda h: h["key"] == HEARTBEAT)
-    marker = F.coalesce(heartbeat, F.lit(False))
+    marker = _has_header(HEARTBEAT) | _has_header(ERASED)
     return marker | F.col("value").isNull() if contract.kind == "changes" else marker
+
+
+def _has_header(name: str) -> "Column":
+    return F.coalesce(F.exists("headers", lambda h: h["key"] == name), F.lit(False))
 
 
 def _event(contract: "Contract") -> str:

@@ -181,13 +181,16 @@ def _is_good(row: Mapping[str, Any]) -> bool:
 def _outcomes(parsed: pa.Table, contract: "Contract", kept: dict[Identity, int]) -> Iterator[str]:
     window = contract.dedup_window // _MICROSECOND
     columns = (
+        parsed["_erased"].to_pylist(),
         parsed["_marker"].to_pylist(),
         parsed["_reason"].to_pylist(),
         _identities(parsed, contract),
         _micros(parsed),
     )
-    for marker, reason, name, at in zip(*columns, strict=True):
-        if marker:
+    for is_erased, marker, reason, name, at in zip(*columns, strict=True):
+        if is_erased:
+            yield "erased"
+        elif marker:
             yield "markers"
         elif reason is not None:
             yield "quarantined"

@@ -13,7 +13,7 @@ from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_range
 from lockstep.ledger.event_time import newest_at
 from lockstep.ledger.ranges import Range, to_where
-from lockstep.refine.classified import counted
+from lockstep.refine.classified import ERASED, counted
 from lockstep.refine.duplicates import classify, oldest_of, remembered
 from lockstep.refine.rows import silver_rows
 from lockstep.refine.writers import headers, writers_of
@@ -95,8 +95,9 @@ def shadow_silver(spark: "SparkSession", settings: "Settings", plan: Plan, part:
     rows = _classified(spark, settings, contract, part, raw, log).persist()
     try:
         new, old = counted(rows), _counts_now(spark, settings, tables, part, log)
-        # Every row that is not a marker was in silver, in quarantine, or a duplicate; what a marker is has not changed.
-        old["duplicates"] = sum(new.values()) - new["markers"] - sum(old.values())
+        # Every row that is not a marker was in silver, in quarantine, or a duplicate; what a marker is has not changed, and an
+        # erasure has counted what it erased.
+        old["duplicates"] = sum(new.values()) - new["markers"] - new.get(ERASED, 0) - sum(old.values())
         delta = {outcome: new[outcome] - old.get(outcome, new[outcome]) for outcome in new}
         shadow = ShadowedSilver(ranges=part.ranges, counts=new, delta=delta)
         bad = rows.where("_outcome = 'quarantined'").withColumn("_run_id", F.lit(replay))

@@ -198,7 +198,7 @@ def _stream(latest: Latest, contract: Contract, partitions: list[PartitionLag], 
         overdue=overdue,
         fresh_at=bronze.committed_at if bronze else None,
         newest=_newest(silver, partitions) if contract.kind == "events" else {},
-        **{name: counts.get(name, 0) for name in ("silver", "duplicates", "quarantined", "markers")},
+        **{name: counts.get(name, 0) for name in ("silver", "duplicates", "quarantined", "markers", "erased")},
     )
 
 

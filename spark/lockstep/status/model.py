@@ -38,6 +38,7 @@ class Stream:
     duplicates: int = 0
     quarantined: int = 0
     markers: int = 0
+    erased: int = 0
     unknown: Mapping[str, int] = field(default_factory=dict)
     lag: Mapping[str, int] = field(default_factory=dict)
     partitions: Sequence[PartitionLag] = ()
@@ -53,7 +54,7 @@ class Stream:
     @property
     def adds_up(self) -> bool:
         """Whether silver accounts for every row of bronze. Not known, so true, while silver is behind bronze."""
-        accounted = self.silver + self.duplicates + self.quarantined + self.markers
+        accounted = self.silver + self.duplicates + self.quarantined + self.markers + self.erased
         return accounted == self.bronze or self.lag.get("silver", 0) > self.lag.get("bronze", 0)
 
 

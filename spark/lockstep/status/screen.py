@@ -48,6 +48,7 @@ def _streams(status: Status) -> Table:
         "duplicates",
         "quarantined",
         "markers",
+        "erased",
         "lag bronze",
         "lag silver",
     ):
@@ -62,6 +63,7 @@ def _streams(status: Status) -> Table:
             s.duplicates,
             s.quarantined,
             s.markers,
+            s.erased,
             s.lag["bronze"],
             s.lag["silver"],
         )

@@ -33,4 +33,5 @@ CONTRACT = Contract(
     unique_id=("event_id",),
     event_time="event_time",
     required=("event_id", "event_time", "user_id", "session_id"),
+    subject="user_id",
 )

@@ -25,4 +25,5 @@ CONTRACT = Contract(
     unique_id=("event_id",),
     event_time="event_time",
     required=("event_id", "event_time", "user_id", "product_id", "follows"),
+    subject="user_id",
 )

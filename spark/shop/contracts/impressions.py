@@ -31,4 +31,5 @@ CONTRACT = Contract(
     unique_id=("event_id",),
     event_time="event_time",
     required=("event_id", "event_time", "user_id", "ad_id"),
+    subject="user_id",
 )

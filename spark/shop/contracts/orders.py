@@ -27,5 +27,6 @@ CONTRACT = Contract(
     unique_id=("order_id",),
     event_time="ordered_at",
     required=("order_id", "kind", "ordered_at"),
+    subject="user_id",
     partitions=1,
 )

@@ -32,4 +32,5 @@ CONTRACT = Contract(
     unique_id=("event_id",),
     event_time="event_time",
     required=("event_id", "event_time", "user_id", "page"),
+    subject="user_id",
 )

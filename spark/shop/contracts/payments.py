@@ -30,4 +30,5 @@ CONTRACT = Contract(
     unique_id=("event_id",),
     event_time="event_time",
     required=("event_id", "event_time", "user_id", "order_id", "amount"),
+    subject="user_id",
 )

@@ -29,4 +29,5 @@ CONTRACT = Contract(
     unique_id=("event_id",),
     event_time="event_time",
     required=("event_id", "event_time", "user_id", "session_id", "query"),
+    subject="user_id",
 )

@@ -28,6 +28,7 @@ CONTRACT = Contract(
     event_time="updated_at",
     valid_from="updated_at",
     required=("user_id",),
+    subject="user_id",
     pii=("name", "email"),
     partitions=1,
 )

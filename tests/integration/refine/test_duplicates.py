@@ -10,7 +10,8 @@ from lockstep.refine.silver import refine
 
 CONTRACT = CONTRACTS["page_views"]
 SECONDS = CONTRACT.dedup_window.total_seconds()
-COLUMNS = "event_id STRING, _partition INT, _offset BIGINT, _arrival TIMESTAMP, _marker BOOLEAN, _reason STRING"
+PLACE = "event_id STRING, _partition INT, _offset BIGINT, _arrival TIMESTAMP"
+COLUMNS = f"{PLACE}, _marker BOOLEAN, _reason STRING, _erased BOOLEAN"
 START = datetime(2026, 11, 10, tzinfo=UTC)
 
 
@@ -24,14 +25,14 @@ def log(dice, partitions=2, rows=150):
             id = f"{partition}-{dice.randrange(12)}"
             arrival = START + timedelta(milliseconds=round(at * 1000))
             reason = "malformed" if dice.random() < 0.05 else None
-            found.append((id, partition, offset, arrival, False, reason))
+            found.append((id, partition, offset, arrival, False, reason, False))
     return found
 
 
 def kept_by_the_rule(rows):
     """The oracle: go through the log, and remember of each id when it was kept last."""
     last, kept = {}, set()
-    for id, partition, offset, arrival, _, reason in rows:
+    for id, partition, offset, arrival, _, reason, _ in rows:
         if reason is None and (id not in last or (arrival - last[id]).total_seconds() > SECONDS):
             last[id] = arrival
             kept.add((partition, offset))

@@ -75,6 +75,7 @@ def _parsed(row: Row, contract: Contract) -> Row:
         "_partition": row["partition"],
         "_offset": row["offset"],
         "_arrival": row["timestamp"],
+        "_erased": False,
         "_marker": row["form"] is Form.HEARTBEAT,
         "_value": row["value"],
         "_key": None,

@@ -48,6 +48,7 @@ def table(rows):
             "_partition": pa.array(partitions, pa.int32()),
             "event_id": pa.array(ids, pa.string()),
             "_arrival": pa.array(arrivals, pa.int64()).cast(ARRIVAL),
+            "_erased": pa.array([False] * len(rows), pa.bool_()),
             "_marker": pa.array([False] * len(rows), pa.bool_()),
             "_reason": pa.array(reasons, pa.string()),
         }
@@ -77,7 +78,7 @@ def test_copies_are_looked_for_no_further_back_than_a_record_that_could_be_one(m
     monkeypatch.setattr(small_slice.small_commits, "collect", collect)
     day = 24 * 3600 * 1_000_000
     old, good = [(0, "a", 0, "malformed")], [(0, "b", 400 * day, None)]
-    heartbeat = table([(0, None, 0, None)]).set_column(3, "_marker", pa.array([True]))
+    heartbeat = table([(0, None, 0, None)]).set_column(4, "_marker", pa.array([True]))
     kept_before(None, entry(), pa.concat_tables([table(old), heartbeat, table(good)]), EVENTS)
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=400) - EVENTS.dedup_window
     assert asked == [f"_arrival >= {literal(at)}"]
@@ -116,6 +117,7 @@ def changes(rows):
             "_partition": pa.array([0] * len(rows), pa.int32()),
             "product_id": pa.array([str(n) for n in range(len(rows))]),
             "_arrival": pa.array(range(len(rows)), pa.int64()).cast(ARRIVAL),
+            "_erased": pa.array([False] * len(rows)),
             "_marker": pa.array([False] * len(rows)),
             "_reason": pa.array([None] * len(rows), pa.string()),
             "_by_us": pa.array([False] * len(rows)),

@@ -1,0 +1,153 @@
+"""What was erased, as the control database knows it.
+
+The offsets of erased records are kept for ever, because Kafka may still have the records: whoever reads a topic leaves them out.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from psycopg2.extras import Json, execute_values
+
+from lockstep.control.database import control
+
+if TYPE_CHECKING:
+    from lockstep.settings import Settings
+
+Offsets = Mapping[int, tuple[int, ...]]
+_COLUMNS = "number, subject, asked_by, reason, asked_at, found, receipt, finished_at"
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """One erasure.
+
+    Args:
+        subject: the token of who was erased; None: single records were.
+        found: what is to be done, found before anything was changed.
+        receipt: what was proven at its end.
+    """
+
+    number: int
+    subject: str | None
+    by: str
+    reason: str
+    asked_at: datetime
+    found: Mapping[str, Any]
+    receipt: Mapping[str, Any] | None = None
+    finished_at: datetime | None = None
+
+
+def begin(
+    settings: "Settings",
+    subject: str | None,
+    by: str,
+    reason: str,
+    found: Mapping[str, Any],
+    records: Mapping[str, Offsets],
+) -> Erasure:
+    """Record an erasure, with the offsets of the records by topic, all or nothing. From here on nobody takes them from Kafka."""
+    rows = [(topic, p, o) for topic, of in records.items() for p, offsets in of.items() for o in offsets]
+    with control(settings) as connection:
+        connection.autocommit = False
+        with connection, connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO erasures (subject, asked_by, reason, found) VALUES (%s, %s, %s, %s) RETURNING {_COLUMNS}",  # noqa: S608
+                (subject, by, reason, Json(dict(found))),
+            )
+            (opened,) = cursor.fetchall()
+            if rows:
+                execute_values(
+                    cursor,
+                    "INSERT INTO erased_offsets VALUES %s ON CONFLICT DO NOTHING",
+                    [(*row, opened[0]) for row in rows],
+                )
+    return _erasure(*opened)
+
+
+def unfinished(settings: "Settings") -> list[Erasure]:
+    """The erasures that have begun and not ended, the oldest first."""
+    return [one for one in every(settings) if one.finished_at is None]
+
+
+def every(settings: "Settings") -> list[Erasure]:
+    """All erasures, the oldest first."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT {_COLUMNS} FROM erasures ORDER BY number")  # noqa: S608
+        return [_erasure(*row) for row in cursor.fetchall()]
+
+
+def finish(settings: "Settings", number: int, receipt: Mapping[str, Any]) -> None:
+    """Record the receipt of an erasure whose places were all proven empty."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE erasures SET receipt = %s, finished_at = now() WHERE number = %s", (Json(dict(receipt)), number)
+        )
+
+
+def of_topic(settings: "Settings", topic: str) -> Offsets:
+    """By partition of a topic, the offsets of all records that were ever erased. An environment reads production's topics."""
+    return _offsets(settings, "topic = %s", topic)
+
+
+def of_erasure(settings: "Settings", number: int, topic: str) -> Offsets:
+    """By partition of a topic, the offsets that one erasure, or an earlier one, has erased."""
+    return _offsets(settings, "erasure <= %s AND topic = %s", number, topic)
+
+
+def _offsets(settings: "Settings", where: str, *values: object) -> Offsets:
+    found = defaultdict[int, list[int]](list)
+    with control(settings.production) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            f'SELECT partition, "offset" FROM erased_offsets WHERE {where} ORDER BY partition, "offset"',  # noqa: S608
+            values,
+        )
+        for partition, offset in cursor.fetchall():
+            found[partition].append(offset)
+    return {partition: tuple(of) for partition, of in found.items()}
+
+
+def refuse_before(settings: "Settings", number: int, versions: Mapping[str, int]) -> None:
+    """Record, by table, the version before which nobody may read it."""
+    rows = [(table, version, number) for table, version in versions.items()]
+    if not rows:
+        return
+    with control(settings) as connection, connection.cursor() as cursor:
+        execute_values(
+            cursor,
+            "INSERT INTO erased_versions VALUES %s ON CONFLICT (table_name) DO UPDATE SET version = excluded.version, "
+            "erasure = excluded.erasure WHERE erased_versions.version < excluded.version",
+            rows,
+        )
+
+
+def first_version(settings: "Settings", table: str) -> int:
+    """The version before which a table may not be read, because something in it was erased; 0: all may."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT version FROM erased_versions WHERE table_name = %s", (table,))
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+def _erasure(
+    number: int,
+    subject: str | None,
+    by: str,
+    reason: str,
+    asked_at: datetime,
+    found: Mapping[str, Any],
+    receipt: Mapping[str, Any] | None,
+    finished_at: datetime | None,
+) -> Erasure:
+    finished = finished_at.astimezone(UTC) if finished_at else None
+    return Erasure(number, subject, by, reason, asked_at.astimezone(UTC), found, receipt, finished)
+
+
+def offsets_of(rows: Iterable[tuple[int, int]]) -> dict[int, tuple[int, ...]]:
+    """Pairs of partition and offset, by partition. Pure."""
+    found = defaultdict[int, list[int]](list)
+    for partition, offset in sorted(rows):
+        found[partition].append(offset)
+    return {partition: tuple(of) for partition, of in found.items()}
