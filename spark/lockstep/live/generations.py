@@ -6,7 +6,7 @@ batch numbers. Generation 1 of a view that has always had a job of its own has n
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -137,6 +137,14 @@ def earlier_jobs(settings: "Settings") -> set[Job]:
     # Generation 1 may have no row, but a later one shows that it is over.
     first = {Job(generation.query, 1) for generation in ever if generation.number > 1}
     return ({generation.job for generation in ever} | first) - current
+
+
+def earlier_jobs_of(settings: "Settings", queries: Collection[str]) -> set[Job]:
+    """The jobs that have run one of these views in an earlier generation, and run none now."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT {_COLUMNS} FROM live_generations WHERE query = ANY(%s)", ([*queries],))  # noqa: S608
+        ever = {_generation(*row).job for row in cursor.fetchall()}
+    return earlier_jobs(settings) & (ever | {Job(query, 1) for query in queries})
 
 
 def share(settings: "Settings", views: "Sequence[View]") -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lockstep import lake
+from lockstep.control import erased
 from lockstep.definition.tables import shadow_of
 from lockstep.quality.gate import failures
 from lockstep.replay.commits import Action, committed_tables, is_partly_promoted, promoted_over
@@ -95,6 +96,12 @@ def check_undoable(settings: "Settings", replay: Replay) -> None:
             f"{settings.retain_hours} (LOCKSTEP_RETAIN_HOURS): what to put back may be gone. "
             "Replay the interval again instead."
         )
+    for table, version in (replay.promoted.versions if replay.promoted else {}).items():
+        if version <= erased.first_version(settings, table):
+            raise ReplayRefused(
+                f"Rows of {table} were erased since the replay {replay.id} was promoted, and its versions of before are gone: "
+                "nothing can be put back from them. Replay the interval again instead."
+            )
     if not is_partly_promoted(settings, replay):
         raise ReplayRefused(
             f"The replay {replay.id} is {replay.state}, and was not promoted: there is nothing to undo."

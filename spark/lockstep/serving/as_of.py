@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS
+from lockstep.control import erased
 from lockstep.definition.columns import FIRST_GENERATION, log_columns
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, contract_of, gold_of
@@ -87,6 +88,11 @@ def query(settings: "Settings", table: str, moment: Moment) -> str:
     newest = lake.newest_version(settings, table) or 0
     if version is None or not 0 <= version <= newest:
         raise AsOfRefused(f"{table} has no version {version}: it has 0 to {newest}.")
+    if version < (first := erased.first_version(settings, table)):
+        raise AsOfRefused(
+            f"{table} can be read from version {first} on: something in it was erased then, and the versions of before are gone. "
+            "Ask for offsets: the rows that were not erased are still there."
+        )
     return _all_of(at_version(lake.table_name(settings, table), version))
 
 

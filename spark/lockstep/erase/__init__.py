@@ -1,0 +1,1 @@
+"""Erasure: the right to be forgotten, in all layers, with a receipt that proves it."""

@@ -1,0 +1,78 @@
+"""The receipt of an erasure: each place that was looked at, and what was found there before and after."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lockstep.control.erased import Erasure
+    from lockstep.erase.needles import Needles
+    from lockstep.erase.run import Scope
+    from lockstep.erase.scan import Scan
+    from lockstep.settings import Settings
+
+# How each place is read.
+_HOW = {
+    "lake": "each file, unpacked: Parquet by its columns, Delta's logs and checkpoints, state by its blocks",
+    "home": "each file of logs, pages and working directories, unpacked",
+    "control database": "each row of each table",
+    "Airflow's database": "each row of each table",
+    "Kafka": "each record of each topic, also of aborted transactions",
+}
+# What nobody but its owner can look at, or erase.
+NOT_LOOKED_AT = (
+    "the source database, which is its owner's",
+    "PostgreSQL's log of writes, until it is recycled",
+    "disks of executors on other machines than the lake",
+    "backups, and what receivers outside the platform have got",
+)
+
+
+def receipt(erasure: "Erasure", found: "Scope", needles: "Needles", before: "Scan", after: "Scan") -> dict[str, Any]:
+    """What is kept of an erasure. No value of the person is in it."""
+    then, now = (Counter(hit.place for hit in scan.hits if not hit.is_transient) for scan in (before, after))
+    return {
+        "erasure": erasure.number,
+        "subject": erasure.subject,
+        "by": erasure.by,
+        "reason": erasure.reason,
+        "asked_at": erasure.asked_at.isoformat(),
+        "records": {name: of.records for name, of in sorted(found.found.items())},
+        "views": sorted(found.touched),
+        "looked_for": sorted(needles.values),
+        "too_common_to_look_for": needles.too_common,
+        "places": {
+            place: {"how": how, "looked_at": after.looked_at.get(place, 0), "before": then[place], "after": now[place]}
+            for place, how in _HOW.items()
+        },
+        "left": [
+            {"place": hit.place, "where": hit.where, "what": hit.what} for hit in after.hits if not hit.is_transient
+        ],
+        "until_spark_starts_again": [hit.where for hit in after.hits if hit.is_transient],
+        "kafka_still_has": {partition: [*ends] for partition, ends in sorted(after.kept.items())},
+        "until_compaction": {partition: [*ends] for partition, ends in sorted(after.superseded.items())},
+        "not_looked_at": [*NOT_LOOKED_AT],
+    }
+
+
+def is_empty(kept: Mapping[str, Any]) -> bool:
+    """Whether the receipt says that no place has anything of the person any more."""
+    return not kept["left"]
+
+
+def path(settings: "Settings", number: int) -> "Path":
+    """Where the receipt is."""
+    return settings.home / "erasures" / f"{number}.json"
+
+
+def save(settings: "Settings", kept: Mapping[str, Any]) -> "Path":
+    """Write the receipt to its file, which only its owner may read."""
+    file = path(settings, kept["erasure"])
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+        json.dump(kept, out, indent=2)
+    return file

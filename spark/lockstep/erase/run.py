@@ -1,0 +1,259 @@
+"""Erase a person, or single records, in all layers. An erasure that was killed goes on when it is asked for again.
+
+First all that is to be done is found and recorded, then the layers forget it in the order in which data flows, and last the old
+versions are removed. While it runs, nobody else writes the tables.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lockstep import lake
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.control import erased, intervals
+from lockstep.control.leases import lease
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import Tables, gold_of, live_of
+from lockstep.erase import find, live, marts, purge, receipt, scrub, streams, views
+from lockstep.erase.find import Found
+from lockstep.erase.needles import Needles
+from lockstep.erase.scan import scan, settled
+from lockstep.erase.views import Touched
+from lockstep.failpoints import failpoint
+from lockstep.ingest.bronze import ingest
+from lockstep.ledger import archive
+from lockstep.refine.tokens import token
+from lockstep.serving.publish_changelog import publish_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from psycopg2.extensions import connection as Connection
+    from pyspark.sql import SparkSession
+
+    from lockstep.control.erased import Erasure, Offsets
+    from lockstep.erase.scan import Scan
+    from lockstep.settings import Settings
+
+# Who holds the intervals of the tables.
+HOLDER = "erase"
+# A query that was just stopped finishes its micro-batch, and a task its table.
+_WAIT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for.
+
+    Args:
+        name: by which the same erasure is known again. Only its token is kept.
+        subject: what names the person; empty: single records are to be erased.
+        contracts: the streams in which it is looked for.
+        find: by stream, the records; streams without any are left out.
+    """
+
+    name: str
+    subject: str
+    contracts: "Sequence[Contract]"
+    find: "Callable[[SparkSession, Settings], Mapping[str, Found]]"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What an erasure touches.
+
+    Args:
+        found: by stream.
+        touched: by view.
+        days: of the marts.
+    """
+
+    found: Mapping[str, Found]
+    touched: Mapping[str, Touched]
+    days: frozenset[date] = frozenset()
+
+    @property
+    def records(self) -> int:
+        """How many records are to be erased."""
+        return sum(found.records for found in self.found.values())
+
+    @property
+    def values(self) -> frozenset[str]:
+        """What else names the person."""
+        return frozenset[str]().union(*(found.values for found in self.found.values()))
+
+
+def person(contracts: "Sequence[Contract]", value: str) -> Asked:
+    """All records of these streams that are about a person."""
+
+    def find_all(spark: "SparkSession", settings: "Settings") -> dict[str, Found]:
+        there = [c for c in contracts if lake.exists(settings, Tables.of(c).bronze)]
+        every = {c.name: find.of_subject(spark, settings, c, value) for c in there}
+        return {name: found for name, found in every.items() if found.records}
+
+    return Asked(value, value, contracts, find_all)
+
+
+def scope(spark: "SparkSession", settings: "Settings", found: Mapping[str, Found]) -> Scope:
+    """What the erasure of these records touches. Changes nothing."""
+    offsets = {name: of.offsets for name, of in found.items()}
+    touched = {v.name: views.touched(spark, settings, v, offsets) for v in views.views_of(settings, found)}
+    return Scope(found, touched, frozenset(marts.days_of(spark, settings, found)))
+
+
+def catch_up(spark: "SparkSession", settings: "Settings", contracts: "Sequence[Contract]") -> None:
+    """Take what Kafka has of the streams: what bronze lacks cannot be found there."""
+    for contract in contracts:
+        while ingest(spark, settings, contract, HOLDER):
+            pass
+
+
+def tables_of(settings: "Settings", names: "list[str]") -> list[str]:
+    """The tables of the streams, and of the views that read them, which have a ledger."""
+    of_streams = [t for name in names for t in _tables(CONTRACTS[name])]
+    of_views = [gold_of(view) for view in views.views_of(settings, dict.fromkeys(names))]
+    return [table for table in [*of_streams, *of_views] if lake.exists(settings, table)]
+
+
+@dataclass(frozen=True)
+class Done:
+    """An erasure that was carried out.
+
+    Args:
+        receipt: see :mod:`lockstep.erase.receipt`.
+        file: where it is.
+    """
+
+    receipt: Mapping[str, Any]
+    file: "Path"
+
+
+def erase(spark: "SparkSession", settings: "Settings", asked: Asked, by: str, reason: str) -> Done | None:
+    """Erase what is asked for in all layers, and look for it everywhere, before and after.
+
+    Where nothing is left to be erased of what was erased before, all places are looked at again.
+
+    Returns:
+        The receipt; None: nothing was ever found, and nothing changed.
+
+    Raises:
+        IntervalHeld: a replay or a backfill needs one of the tables.
+        LeaseHeld: a run, or a live query, writes one of them. Nothing was changed.
+    """
+    # What is shuffled to find the records is removed when a query ends, and not some minutes later.
+    spark.conf.set("spark.sql.connect.shuffleDependency.fileCleanup.enabled", "true")
+    catch_up(spark, settings, asked.contracts)
+    names = [contract.name for contract in asked.contracts]
+    held = sorted({*tables_of(settings, names), *(Tables.of(c).log for c in asked.contracts)})
+    of_live = live.affected(settings, dict.fromkeys(names))
+    leases = [*held, *(f"checkpoint:{view.name}" for view in of_live)]
+    with (
+        intervals.backfilling(settings, HOLDER, dict.fromkeys(held, intervals.ALWAYS)),
+        lease(settings, leases, HOLDER, _WAIT_SECONDS) as control,
+    ):
+        subject = token(asked.name)
+        known = [one for one in erased.every(settings) if one.subject == subject]
+        for died in (one for one in known if one.finished_at is None):
+            _forget(spark, settings, control, died, _known(settings, died))
+        found = scope(spark, settings, asked.find(spark, settings))
+        if found.records:
+            opened = _begin(settings, found, subject, by, reason)
+            failpoint("erasure-begun")
+        elif known:
+            opened = known[-1]
+            found = _known(settings, opened)
+        else:
+            return None
+        needles = needles_of(asked.subject, found.values, opened.found["tokens"])
+        topics = {CONTRACTS[name].topic: erased.of_topic(settings, CONTRACTS[name].topic) for name in found.found}
+        look = partial(scan, settings, needles, topics, asked.subject, {c.subject for c in asked.contracts})
+        before = look()
+        if opened.finished_at is None:
+            _forget(spark, settings, control, opened, found)
+        _scrub(spark, settings, opened, found, needles, before)
+        if opened.finished_at is None:
+            _purge(spark, settings, opened, [*found.found])
+        # Spark removes the files of a shuffle once the JVM has collected what refers to them.
+        spark.sql("SELECT java_method('java.lang.System', 'gc')").collect()
+        after = settled(settings, needles, look())
+        kept = receipt.receipt(opened, found, needles, before, after)
+        erased.finish(settings, opened.number, kept)
+        return Done(kept, receipt.save(settings, kept))
+
+
+def needles_of(subject: str, values: "Iterable[str]", tokens: "Iterable[str]") -> Needles:
+    """What the scanner looks for: what names the person, and the tokens of it."""
+    named = {"the subject": subject, "the token of the subject": token(subject)} if subject else {}
+    named |= {f"value {number}": value for number, value in enumerate(sorted(values), 1)}
+    return Needles(named | {f"token {number}": value for number, value in enumerate(sorted(tokens), 1)})
+
+
+def _begin(settings: "Settings", found: Scope, subject: str, by: str, reason: str) -> "Erasure":
+    kept = {
+        # If it is killed, its values are known no more, but their tokens are.
+        "tokens": sorted(map(token, found.values)),
+        "streams": {name: dict(of.counts) for name, of in found.found.items()},
+        "views": {name: touched.as_json() for name, touched in found.touched.items()},
+        "days": sorted(day.isoformat() for day in found.days),
+    }
+    records: dict[str, Offsets] = {CONTRACTS[name].topic: of.offsets for name, of in found.found.items()}
+    return erased.begin(settings, subject, by, reason, kept, records)
+
+
+def _known(settings: "Settings", opened: "Erasure") -> Scope:
+    """What an erasure had found before it died."""
+    found = {
+        name: Found(erased.of_erasure(settings, opened.number, CONTRACTS[name].topic), counts)
+        for name, counts in opened.found["streams"].items()
+    }
+    days = frozenset(map(date.fromisoformat, opened.found["days"]))
+    return Scope(found, {name: Touched.of_json(of) for name, of in opened.found["views"].items()}, days)
+
+
+def _forget(
+    spark: "SparkSession", settings: "Settings", control: "Connection", opened: "Erasure", found: Scope
+) -> None:
+    for name, of in found.found.items():
+        streams.redact(spark, settings, control, CONTRACTS[name], opened, of.offsets)
+    failpoint("bronze-erased")
+    for name, of in found.found.items():
+        streams.remove(spark, settings, control, CONTRACTS[name], opened, of.offsets, of.counts)
+    failpoint("silver-erased")
+    for name, touched in found.touched.items():
+        views.recompute(spark, settings, VIEWS[name], opened, touched)
+    failpoint("gold-erased")
+    of_live = live.affected(settings, found.found)
+    began = live.begin_anew(spark, settings, of_live, opened, opened.reason)
+    live.remove_old_state(settings, began)
+    publish_all(settings, [CONTRACTS[name] for name in found.found if CONTRACTS[name].kind == "changes"])
+
+
+def _scrub(
+    spark: "SparkSession", settings: "Settings", opened: "Erasure", found: Scope, needles: Needles, before: "Scan"
+) -> None:
+    words = needles.words
+    scrub.databases(settings, opened, words)
+    scrub.texts(settings, words, before.hits)
+    versions = scrub.ops_tables(spark, settings, opened, words, scrub.tables_with_hits(settings, before.hits))
+    versions |= marts.build_again(spark, settings, found.days, streams.run_id(opened))
+    erased.refuse_before(settings, opened.number, versions)
+
+
+def _purge(spark: "SparkSession", settings: "Settings", opened: "Erasure", names: "list[str]") -> None:
+    """Remove the old versions of the tables, once their ledgers are archived."""
+    tables = tables_of(settings, names)
+    with archive.archiving(spark, settings, HOLDER) as take:
+        for table in tables:
+            take(table)
+    of_live = [live_of(v) for v in live.affected(settings, dict.fromkeys(names)) if lake.exists(settings, live_of(v))]
+    versions = {table: purge.purge(settings, table) for table in [*tables, *of_live]}
+    erased.refuse_before(settings, opened.number, versions)
+    failpoint("versions-purged")
+
+
+def _tables(contract: Contract) -> list[str]:
+    tables = Tables.of(contract)
+    return [table for table in (tables.bronze, tables.quarantine, tables.log, tables.current) if table]

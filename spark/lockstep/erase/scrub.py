@@ -1,0 +1,125 @@
+"""Blank a person out of what the platform notes about its own work: the tables ``ops.*``, its databases, logs and pages.
+
+Rows stay, because the platform decides by some of them; of their texts, the values go: as words, as the
+scanner finds them.
+"""
+
+import re
+from collections.abc import Iterable
+from contextlib import closing, suppress
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+import psycopg2
+from psycopg2 import sql
+from pyspark.sql import functions as F
+
+from lockstep import lake
+from lockstep.control.leases import lease
+from lockstep.erase import purge
+from lockstep.erase.find import WORD, word_pattern
+from lockstep.erase.streams import record, run_id, txn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from lockstep.control.erased import Erasure
+    from lockstep.erase.scan import Hit
+    from lockstep.settings import Settings
+
+# Of the home, what is text, and nobody computes from.
+_TEXTS = ("airflow/logs/", "logs/", "data_docs/", "dbt_docs/", "dbt/")
+# What the erasure itself must keep, and what has no text of anybody.
+_OWN_TABLES = ("erasures", "erased_offsets", "erased_versions", "alembic_version")
+_TEXT_KINDS = ("text", "json", "jsonb", "character varying")
+
+
+def ops_tables(
+    spark: "SparkSession", settings: "Settings", erasure: "Erasure", values: "Iterable[str]", tables: "Iterable[str]"
+) -> dict[str, int]:
+    """Blank the values in tables of bookkeeping, and remove their old versions; by table, the first version that is left."""
+    return {table: _ops_table(spark, settings, erasure, [*values], table) for table in tables}
+
+
+def _ops_table(spark: "SparkSession", settings: "Settings", erasure: "Erasure", values: list[str], table: str) -> int:
+    pattern = "|".join(f"(?<!{WORD}){re.escape(value)}(?!{WORD})" for value in values)
+    with lease(settings, table, run_id(erasure)):
+        rows = lake.read(spark, settings, table)
+        texts = [name for name, kind in rows.dtypes if kind == "string"]
+        matches = reduce(or_, (F.coalesce(F.col(name).rlike(pattern), F.lit(False)) for name in texts), F.lit(False))
+        if not rows.where(matches).isEmpty():
+            new = {name: F.regexp_replace(name, pattern, _blank(erasure)).alias(name) for name in texts}
+            blanked = rows.select(*(new.get(name, F.col(name)) for name in rows.columns))
+            lake.replace(blanked, settings, table, "true", txn(table, erasure), record(erasure))
+        return purge.purge(settings, table)
+
+
+def tables_with_hits(settings: "Settings", hits: "Iterable[Hit]") -> list[str]:
+    """The tables of bookkeeping in which the scanner has found something."""
+    with_hits = {".".join(hit.where.split("/")[:2]) for hit in hits if hit.place == "lake"}
+    return sorted(with_hits & {*lake.tables(settings, ["ops"])})
+
+
+def databases(settings: "Settings", erasure: "Erasure", values: list[str]) -> None:
+    """Blank the values in all texts of the control database, and of Airflow's, and write their tables anew."""
+    if not values:
+        return
+    pattern = "|".join(f"(?<!{WORD}){re.escape(value)}(?!{WORD})" for value in values)
+    for database in (settings.control_database, "airflow"):
+        _database(settings, database, pattern, _blank(erasure))
+
+
+def _database(settings: "Settings", database: str, pattern: str, blank: str) -> None:
+    try:
+        connection = psycopg2.connect(settings.dsn(database), application_name="lockstep:erase", connect_timeout=10)
+    except psycopg2.OperationalError as error:
+        if "does not exist" in str(error):
+            return
+        raise
+    with closing(connection), connection.cursor() as cursor:
+        connection.autocommit = True
+        cursor.execute(
+            "SELECT c.table_schema, c.table_name, c.column_name, c.data_type FROM information_schema.columns c "
+            "JOIN information_schema.tables t USING (table_schema, table_name) WHERE t.table_type = 'BASE TABLE' "
+            "AND c.table_schema NOT IN ('pg_catalog', 'information_schema') AND c.is_generated = 'NEVER' "
+            "AND c.data_type = ANY(%s) AND c.table_name <> ALL(%s)",
+            ([*_TEXT_KINDS], [*_OWN_TABLES]),
+        )
+        changed = set()
+        for schema, table, column, kind in cursor.fetchall():
+            statement = sql.SQL(
+                "UPDATE {t} SET {c} = regexp_replace({c}::text, %(pattern)s, %(blank)s, 'g')::{kind} "
+                "WHERE {c}::text ~ %(pattern)s"
+            ).format(t=sql.Identifier(schema, table), c=sql.Identifier(column), kind=sql.SQL(kind))
+            # A number of JSON cannot become a text: it stays, and the scanner names it.
+            with suppress(psycopg2.DataError):
+                cursor.execute(statement, {"pattern": pattern, "blank": blank})
+                if cursor.rowcount:
+                    changed.add((schema, table))
+        for schema, table in sorted(changed):
+            # The rows of before would stay in the table's files.
+            cursor.execute(sql.SQL("VACUUM FULL {}").format(sql.Identifier(schema, table)))
+
+
+def texts(settings: "Settings", values: "Iterable[str]", hits: "Iterable[Hit]") -> None:
+    """Blank the values in logs and pages in which the scanner has found something, each in its place: servers append to them."""
+    files = {hit.where for hit in hits if hit.place == "home" and hit.where.startswith(_TEXTS)}
+    patterns = [re.compile(word_pattern(value).encode("latin-1")) for value in values]
+    for file in sorted(files):
+        _blank_in_place(settings.home / file, patterns)
+
+
+def _blank_in_place(file: "Path", patterns: list[re.Pattern[bytes]]) -> None:
+    data = file.read_bytes()
+    with file.open("r+b") as open_file:
+        for found in (match for pattern in patterns for match in pattern.finditer(data)):
+            open_file.seek(found.start())
+            open_file.write(b"*" * (found.end() - found.start()))
+
+
+def _blank(erasure: "Erasure") -> str:
+    """What is written in the place of a value: its own for each erasure, so that no two rows become one."""
+    return f"[erased {erasure.number}]"
