@@ -43,6 +43,7 @@ _COMMANDS = {
     "commands": "lockstep.cli.commands:app",
     "replay": "lockstep.cli.replay:app",
     "checkpoints": "lockstep.cli.checkpoints:app",
+    "erase": "lockstep.cli.erase:erase",
     "leases": "lockstep.cli.leases:app",
     "alerts": "lockstep.cli.alerts:app",
     "sql": "lockstep.cli.sql:sql",

@@ -1,0 +1,44 @@
+"""What is asked of an erasure, and what its receipt says to people."""
+
+import pytest
+
+from lockstep.cli.erase import lines, parse_ranges
+from lockstep.errors import LockstepError
+
+
+def test_ranges_name_offsets_by_topic_and_partition():
+    found = parse_ranges(["page_views:0:120-123", "page_views:0:122-124", "shop.public.users:2:0-1"])
+    assert found == {"page_views": {0: (120, 121, 122, 123)}, "shop.public.users": {2: (0,)}}
+
+
+@pytest.mark.parametrize("text", ["page_views:0:5-5", "page_views:0", "page_views:0:5", "a b:0:1-2"])
+def test_what_is_no_range_is_refused_with_an_example(text):
+    with pytest.raises(LockstepError, match="such as visits:0:120-125"):
+        parse_ranges([text])
+
+
+def test_a_range_of_a_whole_topic_is_refused():
+    with pytest.raises(LockstepError, match="erase it in parts"):
+        parse_ranges(["page_views:0:0-1000000"])
+
+
+def test_a_receipt_says_what_was_erased_and_what_is_left():
+    kept = {
+        "records": {"users": 1200},
+        "places": {"lake": {"before": 3, "after": 0}, "home": {"before": 2, "after": 1}},
+        "left": [{"place": "home", "where": "tmp/x", "what": "the subject in the clear"}],
+        "kafka_still_has": {"users-0": (5, 9)},
+        "until_compaction": {"changelog.users-0": (2, 2)},
+        "too_common_to_look_for": ["value 1"],
+        "until_spark_starts_again": ["tmp/spark/shuffle_1.data"],
+    }
+    assert lines(kept) == [
+        "erased   users: 1,200 records",
+        "empty    lake: 3 traces before, 0 after",
+        "LEFT     home: 2 traces before, 1 after",
+        "LEFT     home: tmp/x has the subject in the clear",
+        "kept     users-0: erased records from 5 to 9, until the broker's retention takes them",
+        "kept     tmp/spark/shuffle_1.data, until Spark starts again",
+        "kept     changelog.users-0: replaced records from 2 to 2, until compaction removes them",
+        "unseen   too common to be looked for in texts: value 1",
+    ]
