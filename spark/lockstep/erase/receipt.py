@@ -52,7 +52,7 @@ def receipt(erasure: "Erasure", found: "Scope", needles: "Needles", before: "Sca
         "left": [
             {"place": hit.place, "where": hit.where, "what": hit.what} for hit in after.hits if not hit.is_transient
         ],
-        "until_spark_starts_again": [hit.where for hit in after.hits if hit.is_transient],
+        "until_spark_starts_again": sorted({hit.where for hit in after.hits if hit.is_transient}),
         "kafka_still_has": {partition: [*ends] for partition, ends in sorted(after.kept.items())},
         "until_compaction": {partition: [*ends] for partition, ends in sorted(after.superseded.items())},
         "not_looked_at": [*NOT_LOOKED_AT],

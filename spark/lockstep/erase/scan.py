@@ -4,6 +4,7 @@ Files are unpacked, and Parquet, the logs of Delta, their checkpoints, and state
 topics are read as a whole, by their own clients.
 """
 
+import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +41,7 @@ _OF_BROKERS = {"__consumer_offsets", "__transaction_state", "__share_group_state
 _AT_ONCE_MS = 1000
 # Of the home, what goes by itself: files of shuffles, among others.
 _TRANSIENT = "tmp/"
-_SETTLED_SECONDS = 20
+_SETTLED_SECONDS = 5
 _UNDECODED = "cannot be decoded"
 Ends = tuple[int, int]
 
@@ -129,7 +130,7 @@ def scan(
         looked_at["Kafka"] += 1
         if record.topic.startswith(_CHANGELOG):
             newest[record.place, record.key] = record
-        if record.names and record.offset in erased.get(record.topic, {}).get(record.partition, ()):
+        if record.offset in erased.get(record.topic, {}).get(record.partition, ()):
             kept[record.place] = _wider(kept.get(record.place), record.offset)
         elif record.names:
             candidates.append(record)
@@ -207,7 +208,9 @@ def _home(settings: "Settings", needles: "Needles") -> Iterator[tuple[str, set[s
     for directory in sorted(settings.home.iterdir()):
         if directory.name in _ASKED_OTHERWISE or not directory.is_dir():
             continue
-        for file in sorted(path for path in directory.rglob("*") if path.is_file() and not path.is_symlink()):
+        # Not rglob, which fails when a server removes a directory meanwhile.
+        every = (Path(parent, name) for parent, _, names in os.walk(directory) for name in names)
+        for file in sorted(path for path in every if path.is_file() and not path.is_symlink()):
             if (data := _read(fs.LocalFileSystem(), str(file))) is not None:
                 yield str(file.relative_to(settings.home)), _within(data, file.name, needles)
 

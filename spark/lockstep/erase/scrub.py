@@ -41,7 +41,9 @@ def ops_tables(
     spark: "SparkSession", settings: "Settings", erasure: "Erasure", values: "Iterable[str]", tables: "Iterable[str]"
 ) -> dict[str, int]:
     """Blank the values in tables of bookkeeping, and remove their old versions; by table, the first version that is left."""
-    return {table: _ops_table(spark, settings, erasure, [*values], table) for table in tables}
+    words = [*values]
+    # Nothing can be blanked of records that cannot be parsed; a pattern without a word would match everything.
+    return {table: _ops_table(spark, settings, erasure, words, table) for table in tables if words}
 
 
 def _ops_table(spark: "SparkSession", settings: "Settings", erasure: "Erasure", values: list[str], table: str) -> int:
