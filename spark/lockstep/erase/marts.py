@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.control.leases import lease
-from lockstep.definition.tables import silver_of
+from lockstep.definition.registry import VIEWS
+from lockstep.definition.tables import Tables, gold_of, silver_of
 from lockstep.erase.purge import purge
 from lockstep.ledger.ranges import where_offsets
-from lockstep.marts import published
+from lockstep.marts import published, record
 from lockstep.marts.run import build_days
 from lockstep.marts.touched import spans, touched
 from lockstep.quality.slices import Slice
@@ -24,13 +25,17 @@ if TYPE_CHECKING:
 
 
 def days_of(spark: "SparkSession", settings: "Settings", found: "Mapping[str, Found]") -> set[date]:
-    """The days of the rows that silver has of these records, by stream. None where there are no marts."""
-    if not lake.tables(settings, [lake.MARTS]):
-        return set()
+    """The days of the rows that silver has of these records, by stream. None of streams that no mart has read."""
+    read = record.TABLE.newest(settings).get("positions", {}).keys()
     days: set[date] = set()
     for name, of in found.items():
         contract = CONTRACTS[name]
-        if contract.event_time and of.counts.get("silver"):
+        tables = {
+            silver_of(contract),
+            Tables.of(contract).log,
+            *(gold_of(v) for v in VIEWS.values() if name in v.streams),
+        }
+        if contract.event_time and of.counts.get("silver") and tables & read:
             where = where_offsets(of.offsets, "_partition", "_offset")
             days |= touched(spark, settings, Slice(silver_of(contract), 0, where, of.records))
     return days
