@@ -38,7 +38,7 @@ __all__ = [
 ]
 # The folders that take longest are begun first, so that no worker is left alone with one at the end.
 LONGEST = (
-    *("marts", "deploy", "refine", "serving", "quality", "stack", "views", "checkpoints"),
+    *("marts", "deploy", "refine", "erase", "serving", "quality", "stack", "views", "checkpoints"),
     *("capture", "live", "replay", "definition", "crash", "reconcile"),
 )
 

@@ -42,7 +42,7 @@ _AT_ONCE_MS = 1000
 # Of the home, what goes by itself: files of shuffles, among others.
 _TRANSIENT = "tmp/"
 _SETTLED_SECONDS = 5
-_UNDECODED = "cannot be decoded"
+UNDECODED = "cannot be decoded"
 Ends = tuple[int, int]
 
 
@@ -157,7 +157,7 @@ def settled(settings: "Settings", needles: "Needles", found: Scan) -> Scan:
 
 
 def _may_go(hit: Hit) -> bool:
-    return hit.is_transient or hit.what.startswith(_UNDECODED)
+    return hit.is_transient or hit.what.startswith(UNDECODED)
 
 
 def _look(settings: "Settings", needles: "Needles", place: str, where: str) -> set[Hit]:
@@ -221,7 +221,7 @@ def _within(data: bytes, name: str, needles: "Needles") -> set[str]:
         return found | needles.within_any(contents(data, name))
     except (OSError, ValueError, IndexError, KeyError) as error:
         # What cannot be unpacked is no proof: it is named, and a person looks at it.
-        return found | needles.within(data) | {f"{_UNDECODED} ({type(error).__name__})"}
+        return found | needles.within(data) | {f"{UNDECODED} ({type(error).__name__})"}
 
 
 def _database(settings: "Settings", database: str, needles: "Needles") -> Iterator[tuple[str, set[str]]]:
