@@ -67,13 +67,16 @@ def of_subject(spark: "SparkSession", settings: "Settings", contract: Contract, 
 
 
 def of_offsets(spark: "SparkSession", settings: "Settings", contract: Contract, offsets: Offsets) -> Found:
-    """The records at some offsets of a stream, as far as bronze has them."""
+    """The records at some offsets of a stream, as far as bronze has them.
+
+    What is looked for of them is their text as a whole. That of one for quarantine may be a part of many others.
+    """
     raw = lake.read(spark, settings, Tables.of(contract).bronze).where(where_offsets(offsets))
     rows = parse(raw, replace(contract, pii=()), writers_of(settings, contract, headers(raw, contract)))
-    own = rows.where("NOT _erased").select("_partition", "_offset", "_marker", "_text").collect()
+    own = rows.where("NOT _erased").select("_partition", "_offset", "_marker", "_reason", "_text").collect()
     there = offsets_of((row["_partition"], row["_offset"]) for row in own)
     markers = [(row["_partition"], row["_offset"]) for row in own if row["_marker"]]
-    texts = frozenset(row["_text"] for row in own if row["_text"])
+    texts = frozenset(row["_text"] for row in own if row["_text"] and not row["_reason"])
     return Found(there, _counts(spark, settings, contract, there, markers), texts)
 
 
