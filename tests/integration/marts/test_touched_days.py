@@ -11,7 +11,7 @@ from lockstep.ingest import bronze
 from lockstep.marts import complete, record
 from lockstep.marts import run as marts
 from lockstep.marts.dbt_project import MartsFailed
-from lockstep.marts.progress import Progress
+from lockstep.marts.progress import Box, Kind, Progress
 from lockstep.quality import outcomes
 from lockstep.quality.checks import Check
 from lockstep.results import Results
@@ -55,8 +55,9 @@ def test_the_marts_wait_while_rows_of_a_source_have_failed_their_gate(orders, ca
     verdict(orders, success=False)
     assert orders.bring_up() == []
     assert f"The marts wait: the newest rows of silver.{orders.contract.name} have not passed" in caplog.text
+    box = Box(orders.name, Kind.RUN)
     with pytest.raises(LockstepError, match=r"have not passed their gate\. Clear the task again"):
-        marts.build_mart(orders.spark, orders.settings, orders.name, "run", Results(), Progress())
+        marts.build_again(orders.spark, orders.settings, box, "run", Results(), Progress())
     verdict(orders, success=True)
     assert orders.bring_up() == ["2026-11-03"]
 
