@@ -4,7 +4,6 @@ import logging
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lockstep import lake
 from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
 from lockstep.marts import published, record
@@ -12,7 +11,7 @@ from lockstep.marts.build import Built, build
 from lockstep.marts.dbt_project import MartsFailed, has_marts, sources
 from lockstep.marts.progress import Box, Kind, Progress
 from lockstep.marts.record import TABLE
-from lockstep.marts.touched import Span, days_of, spans, touched, whole
+from lockstep.marts.touched import Span, days_of, spans, touched
 from lockstep.quality import outcomes
 from lockstep.quality.slices import Slice, pending
 from lockstep.results import Outcome, TableResult
@@ -61,9 +60,7 @@ def bring_up(
             results.add(TableResult("marts", Outcome.NOTHING_NEW))
         built: list[Span] = []
         failures: dict[str, MartsFailed] = {}
-        # A first build has all days, whatever it is asked for.
-        is_first = not any(name.startswith(f"{lake.MARTS}.") for name in lake.tables(settings))
-        for span in whole(waiting) if is_first else spans(waiting):
+        for span in spans(waiting):
             try:
                 done = _build_days(spark, settings, span, run_id, results, progress)
             except MartsFailed as error:
