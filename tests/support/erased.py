@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lockstep.contracts import Contract
-from lockstep.erase.scan import UNDECODED, Hit
+from lockstep.erase.scan import UNDECODED, UNREADABLE, Hit
 
 
 def left(receipt: Mapping[str, Any], contract: Contract) -> list[Hit]:
@@ -13,6 +13,6 @@ def left(receipt: Mapping[str, Any], contract: Contract) -> list[Hit]:
 
 
 def traces(hits: Iterable[Hit], contract: Contract) -> list[Hit]:
-    """All of these but files of other tests that cannot be decoded: the test's own have the end of its stream's name."""
+    """All of these but what other tests have torn: the test's own files and tables have the end of its stream's name."""
     own = contract.name[-8:]
-    return [hit for hit in hits if not hit.what.startswith(UNDECODED) or own in hit.where]
+    return [hit for hit in hits if not hit.what.startswith((UNDECODED, UNREADABLE)) or own in hit.where]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import kafka
 import psycopg2
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from psycopg2 import sql
 from pyarrow import fs
 
@@ -43,6 +43,7 @@ _AT_ONCE_MS = 1000
 _TRANSIENT = "tmp/"
 _SETTLED_SECONDS = 5
 UNDECODED = "cannot be decoded"
+UNREADABLE = "its log cannot be read"
 Ends = tuple[int, int]
 
 
@@ -92,6 +93,9 @@ def rows_of(settings: "Settings", value: str, columns: Iterable[str]) -> set[Hit
             there = {*columns} & {name for name, kind in lake.types(settings, table).items() if kind == "string"}
             rows = {name: small_commits.collect(settings, table, f"\"{name}\" = '{asked}'", [name]) for name in there}
         except TableNotFoundError:  # it was dropped meanwhile
+            continue
+        except DeltaError as error:  # no proof that it has none
+            found.add(Hit("lake", table, f"{UNREADABLE}: {str(error).partition(chr(10))[0]}"))
             continue
         found |= {Hit("lake", table, f"the subject in the column {name}") for name, of in rows.items() if of.num_rows}
     return found

@@ -82,7 +82,7 @@ def test_a_planted_copy_is_found_in_each_kind_of_place(spark, settings, stream, 
     for file, data in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
-    put(settings, "ops.test", [Record("scan", 1, {"sample": {"user_id": person}}, START)])
+    put(settings, "ops.planted", [Record("scan", 1, {"sample": {"user_id": person}}, START)])
     execute(
         airflow,
         ("CREATE TABLE planted_text (value jsonb, pickled bytea)",),
@@ -116,4 +116,4 @@ def test_a_planted_copy_is_found_in_each_kind_of_place(spark, settings, stream, 
     finally:
         for file in files:
             file.unlink()
-        execute(settings.dsn(settings.control_database), ("DELETE FROM ops_records WHERE table_name = 'ops.test'",))
+        execute(settings.dsn(settings.control_database), ("DELETE FROM ops_records WHERE table_name = 'ops.planted'",))
