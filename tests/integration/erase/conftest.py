@@ -1,10 +1,14 @@
-"""What the tests of erasures share: the batch layer run by hand, and an erasure of the test's own streams."""
+"""What the tests of erasures share: servers of their own, the batch layer run by hand, and an erasure of the test's own streams.
+
+An erasure looks at all that a platform has. In the servers that all tests share, others tear files and remove topics meanwhile.
+"""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.support.ports import started
 
 from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
@@ -12,8 +16,24 @@ from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
 from lockstep.erase import run
 from lockstep.ingest.bronze import ingest
+from lockstep.refine import tokens
 from lockstep.refine.silver import refine
 from lockstep.settings import Settings
+from lockstep.stack.stack import Stack
+
+
+@pytest.fixture(scope="package")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with started(tmp_path_factory.mktemp("home")) as running:
+        # A process knows one key for tokens: that of the servers that it was started with.
+        tokens._key.cache_clear()
+        yield running
+    tokens._key.cache_clear()
+
+
+@pytest.fixture(scope="package")
+def settings(stack: Stack) -> Settings:
+    return stack.settings
 
 
 @pytest.fixture

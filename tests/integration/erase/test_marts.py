@@ -1,18 +1,27 @@
 """A person who is erased is gone from the marts: her days are built again, and no old version has her."""
 
-import uuid
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.erased import left
-from tests.support.marts import Orders, order
+from tests.support.marts import Orders, order, orders_of
 
 from lockstep.control import erased
 from lockstep.erase import run
 from lockstep.marts import published
+from lockstep.settings import Settings
 
 
-def test_the_days_of_an_erased_person_are_built_again_and_published(spark: Any, orders: Orders) -> None:
-    ann = f"ann{uuid.uuid4().hex[:10]}"
+@pytest.fixture
+def orders(spark: Any, settings: Settings, tmp_path: Path) -> Iterator[Orders]:
+    with orders_of(spark, settings, tmp_path) as found:
+        yield found
+
+
+def test_the_days_of_an_erased_person_are_built_again_and_published(spark: Any, orders: Orders, person: str) -> None:
+    ann = person
     for number, (day, user) in enumerate(((1, ann), (1, "bob"), (2, "bob"), (9, ann))):
         orders.change(None, order(number, day, kind=user) | {"user_id": user})
     orders.bring_up()
