@@ -5,6 +5,7 @@ Several workers share them: most of a small job is waiting.
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -78,15 +79,22 @@ def spark(settings: Settings) -> Iterator[Any]:
         yield session
 
 
-@pytest.fixture
-def stream(settings: Settings) -> Iterator[Contract]:
-    """A stream like page_views, with a topic and tables of its own."""
-    name = f"page_views_{uuid.uuid4().hex[:8]}"
-    contract = replace(CONTRACTS["page_views"], name=name, topic=name)
+@contextmanager
+def like(settings: Settings, stream: str) -> Iterator[Contract]:
+    """A stream like one of the shop's, with a topic and tables of its own."""
+    name = f"{stream}_{uuid.uuid4().hex[:8]}"
+    contract = replace(CONTRACTS[stream], name=name, topic=name)
     ensure_topics(settings, {name: contract})
     CONTRACTS[name] = contract
     yield contract
     del CONTRACTS[name]
+
+
+@pytest.fixture
+def stream(settings: Settings) -> Iterator[Contract]:
+    """A stream like page_views, with a topic and tables of its own."""
+    with like(settings, "page_views") as contract:
+        yield contract
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from lockstep.project import SCHEMA_FILES
 
 # The header of a record that is no data: it says that its partition has passed its timestamp.
 HEARTBEAT = "lockstep-heartbeat"
-# The header of a record whose key and value were erased: the number of the erasure.
+# The header of a record whose key and value were erased.
 ERASED = "lockstep-erased"
 
 

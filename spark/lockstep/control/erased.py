@@ -67,11 +67,6 @@ def begin(
     return _erasure(*opened)
 
 
-def unfinished(settings: "Settings") -> list[Erasure]:
-    """The erasures that have begun and not ended, the oldest first."""
-    return [one for one in every(settings) if one.finished_at is None]
-
-
 def every(settings: "Settings") -> list[Erasure]:
     """All erasures, the oldest first."""
     with control(settings) as connection, connection.cursor() as cursor:
@@ -87,26 +82,34 @@ def finish(settings: "Settings", number: int, receipt: Mapping[str, Any]) -> Non
         )
 
 
+def of_topics(settings: "Settings", topics: Iterable[str]) -> dict[str, Offsets]:
+    """By topic and partition, the offsets of all records that were ever erased; topics without any are left out.
+
+    An environment reads production's topics.
+    """
+    return _offsets(settings, "topic = ANY(%s)", [*topics])
+
+
 def of_topic(settings: "Settings", topic: str) -> Offsets:
-    """By partition of a topic, the offsets of all records that were ever erased. An environment reads production's topics."""
-    return _offsets(settings, "topic = %s", topic)
+    """The same of one topic."""
+    return of_topics(settings, [topic]).get(topic, {})
 
 
 def of_erasure(settings: "Settings", number: int, topic: str) -> Offsets:
     """By partition of a topic, the offsets that one erasure, or an earlier one, has erased."""
-    return _offsets(settings, "erasure <= %s AND topic = %s", number, topic)
+    return _offsets(settings, "erasure <= %s AND topic = %s", number, topic).get(topic, {})
 
 
-def _offsets(settings: "Settings", where: str, *values: object) -> Offsets:
-    found = defaultdict[int, list[int]](list)
+def _offsets(settings: "Settings", where: str, *values: object) -> dict[str, Offsets]:
     with control(settings.production) as connection, connection.cursor() as cursor:
         cursor.execute(
-            f'SELECT partition, "offset" FROM erased_offsets WHERE {where} ORDER BY partition, "offset"',  # noqa: S608
+            f'SELECT topic, partition, "offset" FROM erased_offsets WHERE {where}',  # noqa: S608
             values,
         )
-        for partition, offset in cursor.fetchall():
-            found[partition].append(offset)
-    return {partition: tuple(of) for partition, of in found.items()}
+        found = defaultdict[str, list[tuple[int, int]]](list)
+        for topic, *position in cursor.fetchall():
+            found[topic].append((*position,))
+    return {topic: offsets_of(of) for topic, of in found.items()}
 
 
 def refuse_before(settings: "Settings", number: int, versions: Mapping[str, int]) -> None:

@@ -1,6 +1,5 @@
 """Which records are about a person: found in bronze, by decoding each record as the contract says."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -13,6 +12,7 @@ from lockstep import lake, ledger
 from lockstep.contracts import Contract
 from lockstep.control.erased import Offsets, offsets_of
 from lockstep.definition.tables import Tables
+from lockstep.erase.needles import as_word
 from lockstep.ledger.ranges import ends, where_offsets
 from lockstep.refine.parse import parse
 from lockstep.refine.writers import headers, writers_of
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from lockstep.settings import Settings
-
-# What a word ends at: u1 is not a part of u12.
-WORD = "[A-Za-z0-9_]"
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ def of_offsets(spark: "SparkSession", settings: "Settings", contract: Contract, 
 
 def word_pattern(value: str) -> str:
     """A regular expression (of Java and Python) for the value as a word in bytes that were read as Latin-1. Pure."""
-    return f"(?<!{WORD}){re.escape(value.encode().decode('latin-1'))}(?!{WORD})"
+    return as_word(value.encode().decode("latin-1"))
 
 
 def _with_before(rows: "DataFrame", contract: Contract) -> "DataFrame":

@@ -10,7 +10,8 @@ from urllib.parse import quote
 # A shorter value, or a small number, is a word of other texts by chance: offsets, ports, country codes.
 SHORTEST = 6
 _SHORTEST_NUMBER = 12
-_WORD = rb"[A-Za-z0-9_]"
+# What a word does not end at: u1 is not a part of u12.
+WORD = "[A-Za-z0-9_]"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Needles:
         return {name for part in parts for name in self.within(part)}
 
 
+def as_word(text: str) -> str:
+    """A regular expression (of Java, Python and PostgreSQL) for the text as a word."""
+    return f"(?<!{WORD}){re.escape(text)}(?!{WORD})"
+
+
 def is_distinctive(value: str) -> bool:
     """Whether a text that has the value as a word is surely about it."""
     return len(value.encode()) >= (_SHORTEST_NUMBER if value.isdigit() else SHORTEST)
@@ -55,7 +61,7 @@ def is_distinctive(value: str) -> bool:
 def _encodings(name: str, value: str) -> Iterator[_Needle]:
     raw = value.encode()
     seen = {raw}
-    yield _Needle(f"{name} in the clear", raw, re.compile(rb"(?<!%b)%b(?!%b)" % (_WORD, re.escape(raw), _WORD)))
+    yield _Needle(f"{name} in the clear", raw, re.compile(as_word(raw.decode("latin-1")).encode("latin-1")))
     written = {"JSON": json.dumps(value)[1:-1].encode(), "a URL": quote(value, safe="").encode()}
     written |= {"UTF-16": value.encode("utf-16-le"), "hex": raw.hex().encode(), "HEX": raw.hex().upper().encode()}
     written |= {f"base64 ({shift})": text for shift, text in enumerate(_base64(raw))}

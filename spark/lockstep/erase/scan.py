@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import kafka
-import psycopg2
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from psycopg2 import sql
 from pyarrow import fs
 
 from lockstep import lake
+from lockstep.erase.database import connection_to
 from lockstep.erase.decode import contents
 from lockstep.kafka_clients import consumer
 from lockstep.lake import small_commits
@@ -229,12 +229,9 @@ def _within(data: bytes, name: str, needles: "Needles") -> set[str]:
 
 
 def _database(settings: "Settings", database: str, needles: "Needles") -> Iterator[tuple[str, set[str]]]:
-    try:
-        connection = psycopg2.connect(settings.dsn(database), application_name="lockstep:erase", connect_timeout=10)
-    except psycopg2.OperationalError as error:
-        if "does not exist" in str(error):
-            return
-        raise
+    connection = connection_to(settings, database)
+    if connection is None:
+        return
     with closing(connection), connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' "

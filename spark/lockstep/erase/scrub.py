@@ -18,7 +18,9 @@ from pyspark.sql import functions as F
 from lockstep import lake
 from lockstep.control.leases import lease
 from lockstep.erase import purge
-from lockstep.erase.find import WORD, word_pattern
+from lockstep.erase.database import connection_to
+from lockstep.erase.find import word_pattern
+from lockstep.erase.needles import as_word
 from lockstep.erase.streams import record, run_id, txn
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def ops_tables(
 
 
 def _ops_table(spark: "SparkSession", settings: "Settings", erasure: "Erasure", values: list[str], table: str) -> int:
-    pattern = "|".join(f"(?<!{WORD}){re.escape(value)}(?!{WORD})" for value in values)
+    pattern = "|".join(map(as_word, values))
     with lease(settings, table, run_id(erasure)):
         rows = lake.read(spark, settings, table)
         texts = [name for name, kind in rows.dtypes if kind == "string"]
@@ -69,18 +71,15 @@ def databases(settings: "Settings", erasure: "Erasure", values: list[str]) -> No
     """Blank the values in all texts of the control database, and of Airflow's, and write their tables anew."""
     if not values:
         return
-    pattern = "|".join(f"(?<!{WORD}){re.escape(value)}(?!{WORD})" for value in values)
+    pattern = "|".join(map(as_word, values))
     for database in (settings.control_database, "airflow"):
         _database(settings, database, pattern, _blank(erasure))
 
 
 def _database(settings: "Settings", database: str, pattern: str, blank: str) -> None:
-    try:
-        connection = psycopg2.connect(settings.dsn(database), application_name="lockstep:erase", connect_timeout=10)
-    except psycopg2.OperationalError as error:
-        if "does not exist" in str(error):
-            return
-        raise
+    connection = connection_to(settings, database)
+    if connection is None:
+        return
     with closing(connection), connection.cursor() as cursor:
         connection.autocommit = True
         cursor.execute(

@@ -3,7 +3,7 @@
 The broker may still have what was erased, until retention or compaction takes it. So whoever reads a topic leaves it out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,7 +14,8 @@ from lockstep.ledger.ranges import where_offsets
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Offsets = Mapping[int, Sequence[int]]
+    from lockstep.control.erased import Offsets
+
 # Of a record that was erased, by column of bronze (Spark SQL).
 EMPTY = {
     "key": "CAST(NULL AS BINARY)",
@@ -23,7 +24,7 @@ EMPTY = {
 }
 
 
-def redacted(rows: "DataFrame", offsets: Offsets) -> "DataFrame":
+def redacted(rows: "DataFrame", offsets: "Offsets") -> "DataFrame":
     """Records of one topic in bronze's columns, without what was erased at these offsets of its partitions."""
     if not offsets:
         return rows
@@ -36,11 +37,11 @@ def redacted(rows: "DataFrame", offsets: Offsets) -> "DataFrame":
     )
 
 
-def redacted_few(rows: pa.Table, topic: str, offsets: Offsets) -> pa.Table:
-    """The same of a few records in Arrow, of which some may be of other topics."""
+def redacted_few(rows: pa.Table, offsets: "Mapping[str, Offsets]") -> pa.Table:
+    """The same of a few records of several topics in Arrow, with the offsets by topic."""
     if not offsets:
         return rows
-    gone = {(topic, p, o) for p, of in offsets.items() for o in of}
+    gone = {(topic, p, o) for topic, of_topic in offsets.items() for p, of in of_topic.items() for o in of}
     empty = {"key": None, "headers": [{"key": ERASED, "value": b"1"}], "value": None}
     found = [
         row | empty if (row["topic"], row["partition"], row["offset"]) in gone else row for row in rows.to_pylist()

@@ -1,18 +1,16 @@
 """A row of a captured table is erased: its versions, its tokens, and its records in the changelog topic."""
 
 import json
-import uuid
-from dataclasses import replace
 
 import pytest
 from tests.support.erased import left
+from tests.support.servers import like
 from tests.support.shop import START, Shop
 
 from lockstep.catalog import connect
-from lockstep.contracts import CONTRACTS
 from lockstep.definition.tables import Tables
 from lockstep.ingest.bronze import ingest
-from lockstep.kafka_clients import ensure_topics, latest_by_key
+from lockstep.kafka_clients import latest_by_key
 from lockstep.refine.silver import refine
 from lockstep.refine.tokens import token
 from lockstep.serving.changelog import topic_of
@@ -22,12 +20,8 @@ from lockstep.serving.publish_changelog import publish_all
 @pytest.fixture
 def users(settings):
     """The customers of the shop, with a topic and tables of their own."""
-    name = f"users_{uuid.uuid4().hex[:8]}"
-    contract = replace(CONTRACTS["users"], name=name, topic=name)
-    ensure_topics(settings, {name: contract})
-    CONTRACTS[name] = contract
-    yield contract
-    del CONTRACTS[name]
+    with like(settings, "users") as contract:
+        yield contract
 
 
 def change(shop, lsn, before, after):

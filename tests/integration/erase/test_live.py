@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from pyspark import cloudpickle
 from tests.support.erased import left
+from tests.support.live import run_live
 
 from lockstep import lake, service
 from lockstep.batch.rollup import roll_up
@@ -41,16 +42,6 @@ def keyed(stream):
     VIEWS[view.name] = view
     yield view
     del VIEWS[view.name]
-
-
-def run_live(settings, *views):
-    for view in views:
-        with connect(settings, "live") as spark:
-            running = service.start(spark, settings, view)
-            try:
-                running.processAllAvailable()
-            finally:
-                running.stop()
 
 
 def test_live_views_begin_anew_without_the_person(spark, settings, stream, view, keyed, shop, batch, erase, person):

@@ -10,11 +10,10 @@ from pyspark.errors import StreamingQueryException
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from tests.support.digest import digest
 from tests.support.formats import avro_schema, in_avro, page_view, page_views
+from tests.support.live import run_live
 from tests.support.shop import Shop
 
-from lockstep import service
 from lockstep.batch.rollup import roll_up
-from lockstep.catalog import connect
 from lockstep.cli.compatible import _refused_by_registry
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
@@ -213,12 +212,3 @@ def schema_of(form, kind):
     if form == "avro":
         return f'{{"type": "record", "name": "A", "fields": [{{"name": "a", "type": {kind}}}]}}'
     return f'syntax = "proto3"; message A {{ {kind} }}'
-
-
-def run_live(settings, view):
-    with connect(settings, "live") as own:
-        running = service.start(own, settings, view)
-        try:
-            running.processAllAvailable()
-        finally:
-            running.stop()

@@ -10,11 +10,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from tests.integration.sinks.conftest import read_all
+from tests.support.live import run_live
 from tests.support.receivers import Web, served
 from tests.support.shop import START, Shop
 
-from lockstep import lake, service
-from lockstep.catalog import connect
+from lockstep import lake
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.kafka_clients import ensure_topics
@@ -58,12 +58,7 @@ def view(logins, monkeypatch):
 # (KafkaMicroBatchStream.metrics).
 @retry(retry=retry_if_exception_type(StreamingQueryException), stop=stop_after_attempt(2), reraise=True)
 def run(settings, view):
-    with connect(settings, "live") as spark:
-        running = service.start(spark, settings, view)
-        try:
-            running.processAllAvailable()
-        finally:
-            running.stop()
+    run_live(settings, view)
 
 
 def remove_the_commit_of_the_alert(settings, view):

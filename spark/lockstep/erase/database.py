@@ -1,0 +1,24 @@
+"""The databases of the platform in which a person may be named."""
+
+from typing import TYPE_CHECKING
+
+import psycopg2
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Connection
+
+    from lockstep.settings import Settings
+
+
+def connection_to(settings: "Settings", database: str) -> "Connection | None":
+    """A connection to a database of the platform; None: there is none of that name. The caller closes it.
+
+    Raises:
+        psycopg2.OperationalError: PostgreSQL cannot be reached.
+    """
+    try:
+        return psycopg2.connect(settings.dsn(database), application_name="lockstep:erase", connect_timeout=10)
+    except psycopg2.OperationalError as error:
+        if "does not exist" in str(error):
+            return None
+        raise
