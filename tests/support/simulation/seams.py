@@ -17,7 +17,7 @@ from tests.support.simulation.world import World
 from lockstep import contracts, lake
 from lockstep.batch import going_on, late, rollup
 from lockstep.contracts import Contract
-from lockstep.control import intervals, records
+from lockstep.control import erased, intervals, records
 from lockstep.definition import registry
 from lockstep.definition.tables import bronze_of
 from lockstep.definition.view import Definition
@@ -292,6 +292,7 @@ def installed() -> Iterator[pytest.MonkeyPatch]:
         put(ops_table, lease=_lease)
         put(replays, lease=_lease, failpoint=_failpoint, diff=engine.diff)
         put(checks, failed_suites=lambda *_: {})
+        put(erased, first_version=lambda *_: 0)
         put(shadow, result=engine.result, _extent=engine.extent)
         put(shadow_streams, _classified=engine.classified_again, counted=engine.counted_by_outcome, F=_Functions)
         put(promote, result=engine.result, summary=engine.summary, failpoint=_failpoint)
