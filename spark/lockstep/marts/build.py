@@ -40,6 +40,8 @@ _WITHOUT = (
 )
 # Views are up to date without being built again.
 _TABLES_ONLY = ("--exclude", "config.materialized:view")
+# The last commits of a first build are those of its constraints.
+_WRITES = ("WRITE", "MERGE", "AS SELECT")
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -114,6 +116,12 @@ def build(
         return Built([result.node.name for result in results], warned)
 
 
+def is_first(settings: "Settings") -> bool:
+    """Whether no mart has a table yet, so that the next build makes all days."""
+    _, are_all_new = new_tables(settings, manifest_of(settings, project_digest(settings)))
+    return are_all_new
+
+
 def _build(
     settings: "Settings",
     manifest: "Manifest",
@@ -146,7 +154,8 @@ def _selection(manifest: "Manifest", only: Box) -> tuple[str, ...]:
 
 def _say_rows(settings: "Settings", results: list[Any], progress: Progress) -> None:
     for name, alias in tables_of(results):
-        rows = next(lake.commits(settings, f"{lake.MARTS}.{alias}")).rows
+        commits = lake.commits(settings, f"{lake.MARTS}.{alias}")
+        rows = next(commit.rows for commit in commits if commit.operation.endswith(_WRITES))
         progress.say(f"{rows:,} rows were written to {lake.MARTS}.{alias}", Box(name, Kind.RUN))
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
 from lockstep.marts import published, record
-from lockstep.marts.build import Built, build
+from lockstep.marts.build import Built, build, is_first
 from lockstep.marts.dbt_project import MartsFailed, has_marts, sources
 from lockstep.marts.progress import Box, Kind, Progress
 from lockstep.marts.record import TABLE
-from lockstep.marts.touched import Span, days_of, spans, touched
+from lockstep.marts.touched import Span, days_of, spans, touched, whole
 from lockstep.quality import outcomes
 from lockstep.quality.slices import Slice, pending
 from lockstep.results import Outcome, TableResult
@@ -60,7 +60,7 @@ def bring_up(
             results.add(TableResult("marts", Outcome.NOTHING_NEW))
         built: list[Span] = []
         failures: dict[str, MartsFailed] = {}
-        for span in spans(waiting):
+        for span in whole(waiting) if is_first(settings) else spans(waiting):
             try:
                 done = _build_days(spark, settings, span, run_id, results, progress)
             except MartsFailed as error:

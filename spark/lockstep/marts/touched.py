@@ -11,7 +11,7 @@ from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -61,6 +61,11 @@ def spans(days: "Iterable[date]") -> list[Span]:
         else:
             found.append([day])
     return [(_midnight(of[-1]), _midnight(of[0] + timedelta(days=1))) for of in found]
+
+
+def whole(days: "Collection[date]") -> list[Span]:
+    """One span from the first of the days to the last; none without days. Pure."""
+    return [(_midnight(min(days)), _midnight(max(days) + timedelta(days=1)))] if days else []
 
 
 def days_of(span: Span) -> set[date]:

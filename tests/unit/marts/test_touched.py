@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.marts.touched import MOST_DAYS, MOST_DAYS_BETWEEN, days_of, spans
+from lockstep.marts.touched import MOST_DAYS, MOST_DAYS_BETWEEN, days_of, spans, whole
 
 
 def at(day: int) -> datetime:
@@ -35,3 +35,10 @@ def test_a_span_begins_and_ends_with_days_that_wait_and_has_a_weekend_between_th
         assert (within[0], within[-1]) == (min(days_of(span)), max(days_of(span)))
         gaps = [(later - day).days - 1 for day, later in pairwise(within)]
         assert max(gaps, default=0) <= MOST_DAYS_BETWEEN
+
+
+def test_the_days_of_a_first_build_are_one_span_however_many_they_are() -> None:
+    assert whole({date(2026, 11, 3), date(2024, 2, 29), date(2026, 1, 1)}) == [
+        (datetime(2024, 2, 29, tzinfo=UTC), at(4))
+    ]
+    assert whole(set()) == []
