@@ -54,6 +54,8 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], 
     set_state_partitions(spark, config, members[0])
     # Spark writes each micro-batch's plan as text for its UI. With all columns, that takes a quarter of the time of planning it.
     spark.conf.set("spark.sql.debug.maxToStringFields", "1")
+    # A session keeps its last 16 plans, for a client that asks for one twice. Here they are 16 micro-batches, with all they hold.
+    spark.conf.set("spark.connect.session.planCache.enabled", "false")
     return (
         rows(spark, config, members, starts_of(members))
         .writeStream.queryName(name(members))

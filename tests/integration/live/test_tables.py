@@ -103,3 +103,11 @@ def test_a_price_change_reaches_those_who_followed_before_it_even_if_it_arrives_
         assert sorted((row["user_id"], row["new_price"]) for row in rows()) == [("anna", 6), ("ben", 6)]
         feed(changed("products", 3, 700, product(6, 300), product(4, 320)), passed=700)
         assert sorted(row["user_id"] for row in rows() if row["version"] == 3) == ["anna", "ben"]
+
+
+def test_the_session_of_a_query_does_not_keep_its_micro_batches(settings: Settings) -> None:
+    """By default it keeps the plans of the last 16, with their RDDs and broadcasts: half of what lived in the server's heap."""
+    with alone(settings, "page_views_enriched") as one, connect(settings, "live") as spark:
+        running = service.start(spark, settings, one.view)
+        running.stop()
+        assert spark.conf.get("spark.connect.session.planCache.enabled") == "false"
