@@ -4,8 +4,9 @@ A micro-batch is a set of ``(topic, topic id, partition, [start, end))``. Every 
 one range for *every* partition, an empty one where nothing was read, so the ends of one commit are the whole position.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 from lockstep.errors import LedgerBroken
@@ -99,14 +100,26 @@ def to_where(ranges: Iterable[Range], partition: str = "partition", offset: str 
 
 
 def where_offsets(offsets: Mapping[int, Iterable[int]], partition: str = "partition", offset: str = "offset") -> str:
-    """A SQL predicate for single offsets, by partition; ``false`` where there are none. Pure."""
-    found = {p: sorted(of) for p, of in offsets.items()}
-    parts = [
-        f"({partition} = {p:d} AND {offset} IN ({', '.join(f'{o:d}' for o in of)}))"
-        for p, of in sorted(found.items())
-        if of
-    ]
+    """A SQL predicate for single offsets, by partition; ``false`` where there are none. Pure.
+
+    Offsets that follow one another are one condition: the predicate of a leak is as short as its ranges.
+    """
+    parts = []
+    for number, of in sorted(offsets.items()):
+        spans = [*consecutive(of)]
+        single = ", ".join(f"{first:d}" for first, last in spans if first == last)
+        conditions = [f"{offset} BETWEEN {first:d} AND {last:d}" for first, last in spans if first < last]
+        conditions += [f"{offset} IN ({single})"] if single else []
+        if conditions:
+            parts.append(f"({partition} = {number:d} AND ({' OR '.join(conditions)}))")
     return f"({' OR '.join(parts)})" if parts else "false"
+
+
+def consecutive(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last of each row of offsets that follow one another, in order. Pure."""
+    for _, of in groupby(enumerate(sorted({*offsets})), lambda pair: pair[1] - pair[0]):
+        row = [offset for _, offset in of]
+        yield row[0], row[-1]
 
 
 def where_below(ranges: Iterable[Range], topic: str) -> str:

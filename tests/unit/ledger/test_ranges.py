@@ -1,6 +1,7 @@
 """The arithmetic of offset ranges."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from lockstep.errors import LedgerBroken
 from lockstep.ledger.planning import plan, plan_downstream
-from lockstep.ledger.ranges import Range, TopicOffsets, decode, encode, ends, size, to_where
+from lockstep.ledger.ranges import Range, TopicOffsets, consecutive, decode, encode, ends, size, to_where, where_offsets
 
 logs = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(0, 1000), st.integers(0, 5000)), min_size=1)
 
@@ -82,3 +83,18 @@ def test_a_reader_that_stops_before_the_end_of_a_log_takes_no_offset_after_that(
     log = topic_offsets({0: (0, 10), 1: (5, 10), 2: (0, 10)})
     taken = plan([], log.below({0: 4, 1: 3}), 1000)
     assert [(r.partition, r.start, r.end) for r in taken] == [(0, 0, 4), (1, 5, 5), (2, 0, 10)]
+
+
+def test_single_offsets_are_selected_by_as_few_conditions_as_they_have_gaps():
+    assert where_offsets({1: [7, 3, 4, 5, 9], 0: range(100)}, "p", "o") == (
+        "((p = 0 AND (o BETWEEN 0 AND 99)) OR (p = 1 AND (o BETWEEN 3 AND 5 OR o IN (7, 9))))"
+    )
+    assert where_offsets({0: (), 2: [1]}, "p", "o") == "((p = 2 AND (o IN (1))))"
+    assert where_offsets({0: ()}) == where_offsets({}) == "false"
+
+
+@given(st.lists(st.integers(0, 50)))
+def test_rows_of_consecutive_offsets_are_the_offsets_and_never_touch(offsets):
+    rows = [*consecutive(offsets)]
+    assert [o for first, last in rows for o in range(first, last + 1)] == sorted({*offsets})
+    assert all(following > last + 1 for (_, last), (following, _) in pairwise(rows))
