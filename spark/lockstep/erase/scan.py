@@ -6,7 +6,6 @@ topics are read as a whole, by their own clients.
 
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import kafka
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from psycopg2 import sql
 from pyarrow import fs
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep import lake
 from lockstep.erase.database import connection_to
@@ -150,14 +150,20 @@ def scan(
 
 def settled(settings: "Settings", needles: "Needles", found: Scan) -> Scan:
     """The same scan, with a second look at files that were being written, or that their servers remove when they can."""
-    until = time.monotonic() + _SETTLED_SECONDS
     waiting = {hit for hit in found.hits if _may_go(hit)}
-    there = waiting
-    while there and time.monotonic() < until:
-        time.sleep(1)
-        files = {(hit.place, hit.where) for hit in there}
-        there = {hit for place, where in files for hit in _look(settings, needles, place, where)}
-    return replace(found, hits=tuple(sorted({*found.hits} - waiting | there)))
+    files = {(hit.place, hit.where) for hit in waiting}
+
+    def left() -> set[Hit]:
+        return {hit for place, where in files for hit in _look(settings, needles, place, where)}
+
+    until_none = Retrying(
+        stop=stop_after_delay(_SETTLED_SECONDS),
+        wait=wait_fixed(1),
+        retry=retry_if_result(bool),
+        # What is still there then is a trace.
+        retry_error_callback=lambda last: last.outcome.result() if last.outcome else waiting,
+    )
+    return replace(found, hits=tuple(sorted({*found.hits} - waiting | until_none(left))))
 
 
 def _may_go(hit: Hit) -> bool:
