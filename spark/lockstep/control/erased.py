@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 Offsets = Mapping[int, tuple[int, ...]]
-_COLUMNS = "number, subject, asked_by, reason, asked_at, found, receipt, finished_at"
+_COLUMNS = "number, subject, asked_by, approved_by, reason, asked_at, found, receipt, finished_at"
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Erasure:
 
     Args:
         subject: the token of who was erased; None: single records were.
+        by: who has asked for it.
+        approved_by: who has approved it; None: nobody was asked.
         found: what is to be done, found before anything was changed.
         receipt: what was proven at its end.
     """
@@ -33,6 +35,7 @@ class Erasure:
     number: int
     subject: str | None
     by: str
+    approved_by: str | None
     reason: str
     asked_at: datetime
     found: Mapping[str, Any]
@@ -47,6 +50,7 @@ def begin(
     reason: str,
     found: Mapping[str, Any],
     records: Mapping[str, Offsets],
+    approved_by: str | None = None,
 ) -> Erasure:
     """Record an erasure, with the offsets of the records by topic, all or nothing. From here on nobody takes them from Kafka."""
     rows = [(topic, p, o) for topic, of in records.items() for p, offsets in of.items() for o in offsets]
@@ -54,8 +58,9 @@ def begin(
         connection.autocommit = False
         with connection, connection.cursor() as cursor:
             cursor.execute(
-                f"INSERT INTO erasures (subject, asked_by, reason, found) VALUES (%s, %s, %s, %s) RETURNING {_COLUMNS}",  # noqa: S608
-                (subject, by, reason, Json(dict(found))),
+                "INSERT INTO erasures (subject, asked_by, approved_by, reason, found) "  # noqa: S608
+                f"VALUES (%s, %s, %s, %s, %s) RETURNING {_COLUMNS}",
+                (subject, by, approved_by, reason, Json(dict(found))),
             )
             (opened,) = cursor.fetchall()
             if rows:
@@ -75,10 +80,11 @@ def every(settings: "Settings") -> list[Erasure]:
 
 
 def finish(settings: "Settings", number: int, receipt: Mapping[str, Any]) -> None:
-    """Record the receipt of an erasure whose places were all proven empty."""
+    """Record the receipt of an erasure, whose end is that of the first one."""
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE erasures SET receipt = %s, finished_at = now() WHERE number = %s", (Json(dict(receipt)), number)
+            "UPDATE erasures SET receipt = %s, finished_at = coalesce(finished_at, now()) WHERE number = %s",
+            (Json(dict(receipt)), number),
         )
 
 
@@ -138,6 +144,7 @@ def _erasure(
     number: int,
     subject: str | None,
     by: str,
+    approved_by: str | None,
     reason: str,
     asked_at: datetime,
     found: Mapping[str, Any],
@@ -145,7 +152,7 @@ def _erasure(
     finished_at: datetime | None,
 ) -> Erasure:
     finished = finished_at.astimezone(UTC) if finished_at else None
-    return Erasure(number, subject, by, reason, asked_at.astimezone(UTC), found, receipt, finished)
+    return Erasure(number, subject, by, approved_by, reason, asked_at.astimezone(UTC), found, receipt, finished)
 
 
 def offsets_of(rows: Iterable[tuple[int, int]]) -> dict[int, tuple[int, ...]]:

@@ -39,6 +39,7 @@ def receipt(erasure: "Erasure", found: "Scope", needles: "Needles", before: "Sca
         "erasure": erasure.number,
         "subject": erasure.subject,
         "by": erasure.by,
+        "approved_by": erasure.approved_by,
         "reason": erasure.reason,
         "asked_at": erasure.asked_at.isoformat(),
         "records": {name: of.records for name, of in sorted(found.found.items())},
@@ -59,14 +60,25 @@ def receipt(erasure: "Erasure", found: "Scope", needles: "Needles", before: "Sca
     }
 
 
+def looked_again(first: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The receipt of an erasure whose places were all looked at once more: what was erased and found the first time stays."""
+    places = {place: of | {"before": first["places"][place]["before"]} for place, of in now["places"].items()}
+    return {**now, "records": first["records"], "views": first["views"], "places": places}
+
+
 def is_empty(kept: Mapping[str, Any]) -> bool:
     """Whether the receipt says that no place has anything of the person any more."""
     return not kept["left"]
 
 
+def directory(settings: "Settings") -> "Path":
+    """Where receipts are. The scanner does not look there."""
+    return settings.home / "erasures"
+
+
 def path(settings: "Settings", number: int) -> "Path":
     """Where the receipt is."""
-    return settings.home / "erasures" / f"{number}.json"
+    return directory(settings) / f"{number}.json"
 
 
 def save(settings: "Settings", kept: Mapping[str, Any]) -> "Path":

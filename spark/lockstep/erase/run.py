@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.control import erased, intervals
+from lockstep.control import erased, intervals, leases
 from lockstep.control.leases import lease
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, live_of
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.control.erased import Erasure, Offsets
+    from lockstep.definition import View
     from lockstep.erase.scan import Scan
     from lockstep.settings import Settings
 
@@ -97,11 +98,18 @@ def person(contracts: "Sequence[Contract]", value: str) -> Asked:
     return Asked(value, value, contracts, find_all)
 
 
-def scope(spark: "SparkSession", settings: "Settings", found: Mapping[str, Found]) -> Scope:
-    """What the erasure of these records touches. Changes nothing."""
+def scope(spark: "SparkSession", settings: "Settings", asked: Asked) -> Scope:
+    """What is to be erased, as far as bronze has it, and what it touches. Changes nothing."""
+    _remove_what_is_shuffled(spark)
+    found = asked.find(spark, settings)
     offsets = {name: of.offsets for name, of in found.items()}
     touched = {v.name: views.touched(spark, settings, v, offsets) for v in views.views_of(settings, found)}
     return Scope(found, touched, frozenset(marts.days_of(spark, settings, found)))
+
+
+def _remove_what_is_shuffled(spark: "SparkSession") -> None:
+    """Have Spark remove the files of a shuffle, which have the records, when its query ends, and not some minutes later."""
+    spark.conf.set("spark.sql.connect.shuffleDependency.fileCleanup.enabled", "true")
 
 
 def catch_up(spark: "SparkSession", settings: "Settings", contracts: "Sequence[Contract]") -> None:
@@ -118,6 +126,17 @@ def tables_of(settings: "Settings", names: "list[str]") -> list[str]:
     return [table for table in [*of_streams, *of_views] if lake.exists(settings, table)]
 
 
+def running_queries(settings: "Settings", asked: Asked) -> list[str]:
+    """The views whose live queries must be stopped before this can be erased."""
+    of_live = live.affected(settings, dict.fromkeys(contract.name for contract in asked.contracts))
+    by_lease = {_lease_of(view): view.name for view in of_live}
+    return sorted(by_lease[found.name] for found in leases.held(settings, by_lease) if found.name)
+
+
+def _lease_of(view: "View") -> str:
+    return f"checkpoint:{view.name}"
+
+
 @dataclass(frozen=True)
 class Done:
     """An erasure that was carried out.
@@ -131,10 +150,17 @@ class Done:
     file: "Path"
 
 
-def erase(spark: "SparkSession", settings: "Settings", asked: Asked, by: str, reason: str) -> Done | None:
+def erase(
+    spark: "SparkSession", settings: "Settings", asked: Asked, by: str, reason: str, approved_by: str | None = None
+) -> Done | None:
     """Erase what is asked for in all layers, and look for it everywhere, before and after.
 
-    Where nothing is left to be erased of what was erased before, all places are looked at again.
+    Where nothing is left to be erased of what was erased before, all places are looked at again, and the receipt keeps what was
+    found the first time.
+
+    Args:
+        by: who asks for it.
+        approved_by: who has approved it; None: nobody was asked.
 
     Returns:
         The receipt; None: nothing was ever found, and nothing changed.
@@ -143,24 +169,23 @@ def erase(spark: "SparkSession", settings: "Settings", asked: Asked, by: str, re
         IntervalHeld: a replay or a backfill needs one of the tables.
         LeaseHeld: a run, or a live query, writes one of them. Nothing was changed.
     """
-    # What is shuffled to find the records is removed when a query ends, and not some minutes later.
-    spark.conf.set("spark.sql.connect.shuffleDependency.fileCleanup.enabled", "true")
+    _remove_what_is_shuffled(spark)
     catch_up(spark, settings, asked.contracts)
     names = [contract.name for contract in asked.contracts]
     held = sorted({*tables_of(settings, names), *(Tables.of(c).log for c in asked.contracts)})
     of_live = live.affected(settings, dict.fromkeys(names))
-    leases = [*held, *(f"checkpoint:{view.name}" for view in of_live)]
+    names_held = [*held, *map(_lease_of, of_live)]
     with (
         intervals.backfilling(settings, HOLDER, dict.fromkeys(held, intervals.ALWAYS)),
-        lease(settings, leases, HOLDER, _WAIT_SECONDS) as control,
+        lease(settings, names_held, HOLDER, _WAIT_SECONDS) as control,
     ):
         subject = token(asked.name)
         known = [one for one in erased.every(settings) if one.subject == subject]
         for died in (one for one in known if one.finished_at is None):
             _forget(spark, settings, control, died, _known(settings, died))
-        found = scope(spark, settings, asked.find(spark, settings))
+        found = scope(spark, settings, asked)
         if found.records:
-            opened = _begin(settings, found, subject, by, reason)
+            opened = _begin(settings, found, subject, by, reason, approved_by)
             failpoint("erasure-begun")
         elif known:
             opened = known[-1]
@@ -180,6 +205,8 @@ def erase(spark: "SparkSession", settings: "Settings", asked: Asked, by: str, re
         spark.sql("SELECT java_method('java.lang.System', 'gc')").collect()
         after = settled(settings, needles, look())
         kept = receipt.receipt(opened, found, needles, before, after)
+        if opened.receipt:
+            kept = receipt.looked_again(opened.receipt, kept)
         erased.finish(settings, opened.number, kept)
         return Done(kept, receipt.save(settings, kept))
 
@@ -191,7 +218,9 @@ def needles_of(subject: str, values: "Iterable[str]", tokens: "Iterable[str]") -
     return Needles(named | {f"token {number}": value for number, value in enumerate(sorted(tokens), 1)})
 
 
-def _begin(settings: "Settings", found: Scope, subject: str, by: str, reason: str) -> "Erasure":
+def _begin(
+    settings: "Settings", found: Scope, subject: str, by: str, reason: str, approved_by: str | None
+) -> "Erasure":
     kept = {
         # If it is killed, its values are known no more, but their tokens are.
         "tokens": sorted(map(token, found.values)),
@@ -200,7 +229,7 @@ def _begin(settings: "Settings", found: Scope, subject: str, by: str, reason: st
         "days": sorted(day.isoformat() for day in found.days),
     }
     records: dict[str, Offsets] = {CONTRACTS[name].topic: of.offsets for name, of in found.found.items()}
-    return erased.begin(settings, subject, by, reason, kept, records)
+    return erased.begin(settings, subject, by, reason, kept, records, approved_by)
 
 
 def _known(settings: "Settings", opened: "Erasure") -> Scope:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lockstep.cli.erase import lines, parse_ranges
-from lockstep.errors import LockstepError
+from lockstep.erase.describe import lines
+from lockstep.erase.request import ErasureRefused, check_signature, parse_ranges
 
 
 def test_ranges_name_offsets_by_topic_and_partition():
@@ -13,13 +13,26 @@ def test_ranges_name_offsets_by_topic_and_partition():
 
 @pytest.mark.parametrize("text", ["page_views:0:5-5", "page_views:0", "page_views:0:5", "a b:0:1-2"])
 def test_what_is_no_range_is_refused_with_an_example(text):
-    with pytest.raises(LockstepError, match="such as visits:0:120-125"):
+    with pytest.raises(ErasureRefused, match="such as visits:0:120-125"):
         parse_ranges([text])
 
 
 def test_a_range_of_a_whole_topic_is_refused():
-    with pytest.raises(LockstepError, match="erase it in parts"):
+    with pytest.raises(ErasureRefused, match="erase it in parts"):
         parse_ranges(["page_views:0:0-1000000"])
+
+
+def test_an_erasure_needs_somebody_who_asks_and_a_reason():
+    for by, reason in (("", "ticket 4711"), ("ann", " ")):
+        with pytest.raises(ErasureRefused, match="is signed"):
+            check_signature("u1", by, reason)
+    check_signature("u1", "ann", "ticket 4711")
+
+
+def test_a_reason_that_names_who_is_to_be_forgotten_is_refused_because_it_stays():
+    with pytest.raises(ErasureRefused, match="kept for ever"):
+        check_signature("u1", "ann", "u1 has asked for it")
+    check_signature("u1", "ann", "u12 is somebody else")
 
 
 def test_a_receipt_says_what_was_erased_and_what_is_left():
@@ -38,7 +51,7 @@ def test_a_receipt_says_what_was_erased_and_what_is_left():
         "LEFT     home: 2 traces before, 1 after",
         "LEFT     home: tmp/x has the subject in the clear",
         "kept     users-0: erased records from 5 to 9, until the broker's retention takes them",
-        "kept     tmp/spark/shuffle_1.data, until Spark starts again",
+        "kept     tmp/spark/shuffle_1.data: until Spark starts again",
         "kept     changelog.users-0: replaced records from 2 to 2, until compaction removes them",
         "unseen   too common to be looked for in texts: value 1",
     ]
