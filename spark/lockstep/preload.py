@@ -8,6 +8,7 @@ MODULES = (
     "pyspark.sql.connect.functions",
     "lockstep.tasks",
     "lockstep.replay_tasks",
+    "lockstep.erase_tasks",
     "dbt.cli.main",
     "dbt.adapters.spark",
     "lockstep.quality.engine",

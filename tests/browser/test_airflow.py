@@ -10,7 +10,18 @@ from tests.browser.forms import Backfill, show
 
 from lockstep.airflow_api import connected
 
-DAGS = ("ingest", "refine", "marts", "reconcile", "rollup_daily", "maintain", "replay", "replay_undo", "checkpoints")
+DAGS = (
+    "ingest",
+    "refine",
+    "marts",
+    "reconcile",
+    "rollup_daily",
+    "maintain",
+    "replay",
+    "replay_undo",
+    "checkpoints",
+    "erase",
+)
 
 
 def test_the_list_shows_every_dag_and_no_import_error(page, settings, pictures):

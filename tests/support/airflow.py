@@ -7,6 +7,7 @@ import httpx
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep.airflow_api import USER
+from lockstep.results import KEY
 
 
 class AirflowPages:
@@ -33,10 +34,33 @@ class AirflowPages:
         lines = self._get(f"dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/logs/{attempt}")["content"]
         return [line["event"] for line in lines]
 
-    def trigger(self, dag: str) -> str:
-        """Start a run; its name."""
-        run: str = self._post(f"dags/{dag}/dagRuns", {"logical_date": None})["dag_run_id"]
+    def trigger(self, dag: str, **form: Any) -> str:
+        """Start a run, with what was filled in; its name."""
+        run: str = self._post(f"dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"]
         return run
+
+    def form(self, dag: str, run: str) -> dict[str, Any]:
+        """What Airflow shows of the form of a run."""
+        return dict(self._get(f"dags/{dag}/dagRuns/{quote(run)}")["conf"])
+
+    def asked(self, dag: str, run: str, task: str, seconds: float = 240) -> str:
+        """Wait until a task asks somebody; what it shows."""
+        poll = Retrying(
+            stop=stop_after_delay(seconds), wait=wait_fixed(0.5), retry=retry_if_result(lambda found: not found)
+        )
+        found = poll(lambda: self._get(f"dags/{dag}/dagRuns/{quote(run)}/hitlDetails")["hitl_details"])
+        (detail,) = (one for one in found if one["task_instance"]["task_id"] == task)
+        return str(detail["body"])
+
+    def answer(self, dag: str, run: str, task: str, option: str) -> None:
+        """Answer what a task asks."""
+        path = f"/api/v2/dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/-1/hitlDetails"
+        self._client.patch(path, json={"chosen_options": [option]}).raise_for_status()
+
+    def results(self, dag: str, run: str, task: str) -> dict[str, str]:
+        """What the tab *Tables* of a run shows of a task: by table, its outcome."""
+        path = f"dags/{dag}/dagRuns/{quote(run)}/taskInstances/{task}/xcomEntries/{KEY}"
+        return {row["table"]: row["outcome"] for row in self._get(path)["value"]}
 
     def clear(self, dag: str, run: str, task: str) -> None:
         """Clear a task and what comes after it, as the form proposes."""

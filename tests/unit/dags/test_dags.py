@@ -25,6 +25,7 @@ TASKS = {
     "replay": {"plan", "shadow", "diff", "who_decides", "by_hand", "by_rule", "answer", "promote", "discard"},
     "replay_undo": {"undo"},
     "checkpoints": {"carry_out"},
+    "erase": {"plan", "approve", "answer", "live_is_stopped", "erase", "forget_form", "complete"},
 }
 
 
@@ -95,7 +96,7 @@ def test_every_task_has_an_owner_and_is_retried_soon(tasks: list[tuple[str, dict
 
 def test_every_task_has_a_time_limit_and_backs_off_but_a_person_may_take_days(dags: dict[str, Any]) -> None:
     tasks = {f"{name}.{task}": t for name, dag in dags.items() for task, t in dag["tasks"].items()}
-    assert {name for name, t in tasks.items() if not t["timeout"]} == {"replay.by_hand"}
+    assert {name for name, t in tasks.items() if not t["timeout"]} == {"replay.by_hand", "erase.approve"}
     assert [name for name, t in tasks.items() if t["backoff"] < 2] == []
 
 
@@ -103,7 +104,7 @@ def test_live_work_and_backfills_have_pools_of_their_own(dags: dict[str, Any]) -
     pools = {name: {task["pool"] for task in dag["tasks"].values()} for name, dag in dags.items()}
     assert all(pool in POOLS for used in pools.values() for pool in used)
     assert pools["ingest"] == pools["refine"] == pools["reconcile"] == pools["checkpoints"] == {LIVE_POOL}
-    assert pools["rollup_daily"] == pools["replay"] == {BACKFILL_POOL}
+    assert pools["rollup_daily"] == pools["replay"] == pools["erase"] == {BACKFILL_POOL}
 
 
 def test_gold_comes_only_after_the_gate_on_silver(dags: dict[str, Any]) -> None:
@@ -171,8 +172,36 @@ def test_the_form_of_a_replay_has_the_words_of_its_file(dags: dict[str, Any]) ->
 
 
 def test_no_field_of_a_form_is_put_into_a_template(dags: dict[str, Any]) -> None:
-    for dag in ("replay", "replay_undo", "checkpoints"):
+    for dag in ("replay", "replay_undo", "checkpoints", "erase"):
         assert [name for name, task in dags[dag]["tasks"].items() if "params" in task["templated"]] == []
+
+
+def test_nothing_is_erased_before_somebody_has_approved_it_and_the_live_queries_are_stopped(
+    dags: dict[str, Any],
+) -> None:
+    upstream = {name: {*task["upstream"]} for name, task in dags["erase"]["tasks"].items()}
+    assert upstream["approve"] == {"plan"}
+    assert upstream["live_is_stopped"] == {"answer"}
+    assert upstream["erase"] == {"approve", "live_is_stopped"}
+    assert dags["erase"]["tasks"]["erase"]["at_once"] == 1
+    # A red erasure must not end in a green run.
+    assert upstream["complete"] == {"erase"}
+
+
+def test_what_was_to_be_erased_is_forgotten_whatever_becomes_of_the_run(dags: dict[str, Any]) -> None:
+    teardowns = {name: task["rule"] for name, task in dags["erase"]["tasks"].items() if task["teardown"]}
+    assert teardowns == {"forget_form": "TriggerRule.ALL_DONE_SETUP_SUCCESS"}
+    assert dags["erase"]["tasks"]["forget_form"]["upstream"] == ["erase"], "which ends after all others"
+
+
+@pytest.mark.parametrize("text", ["page_views:0:5-9", "shop.public.users:12:0-1"])
+def test_the_form_of_an_erasure_takes_the_ranges_that_the_command_takes(dags: dict[str, Any], text: str) -> None:
+    schema = dags["erase"]["params"]["ranges"]
+    validate([text], schema)
+    validate(None, schema)
+    for wrong in (f"{text} ", text.replace(":", " "), f"{text}0:1"):
+        with pytest.raises(ValidationError):
+            validate([wrong], schema)
 
 
 @pytest.mark.parametrize("field", ["action", "query", "name", "to"])
