@@ -17,6 +17,11 @@ def interval(timetable: Any) -> list[str] | None:
     return [span.start.isoformat(), span.end.isoformat()] if span else None
 
 
+def _limit(task: Any) -> Any:
+    """How long a task may take. Of one that asks somebody, Airflow makes the limit of a task that of the answer."""
+    return task.execution_timeout or getattr(task, "response_timeout", None)
+
+
 def described(dag: Any) -> dict[str, Any]:
     """The properties of a DAG that the tests read."""
     timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag)).timetable
@@ -34,7 +39,7 @@ def described(dag: Any) -> dict[str, Any]:
                 "retries": task.retries,
                 "delay": task.retry_delay.total_seconds(),
                 "backoff": task.retry_exponential_backoff,
-                "timeout": task.execution_timeout and task.execution_timeout.total_seconds(),
+                "timeout": (limit := _limit(task)) and limit.total_seconds(),
                 "pool": task.pool,
                 "at_once": task.max_active_tis_per_dag,
                 "rule": str(task.trigger_rule),
