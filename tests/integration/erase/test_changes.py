@@ -4,6 +4,8 @@ import json
 
 import pytest
 from tests.support.erased import left
+from tests.support.marts import order
+from tests.support.records import change_record
 from tests.support.servers import like
 from tests.support.shop import START, Shop
 
@@ -32,6 +34,22 @@ def change(shop, lsn, before, after):
     shop.raw(json.dumps(value).encode(), lsn, key, partition=0)
     if after is None:
         shop.raw(None, lsn, key, partition=0)
+
+
+def test_a_change_that_gave_a_row_to_somebody_else_is_about_both(settings, erase, rows, person):
+    with like(settings, "orders") as orders:
+        shop, tables = Shop(settings, orders), Tables.of(orders)
+        hers, his = (order(1, 1) | {"user_id": user} for user in (person, f"{person}2"))
+        for lsn, (before, after) in enumerate(((None, hers), (hers, his), (his, his | {"kind": "return"})), 1):
+            value = change_record(orders.name, lsn, lsn, before, after).value
+            shop.raw(json.dumps(value).encode(), lsn, json.dumps({"order_id": "1"}), partition=0)
+        shop.flush()
+        with connect(settings, "task") as session:
+            ingest(session, settings, orders, "run")
+            refine(session, settings, orders, "run")
+        done = erase(person, orders)
+        assert (done.receipt["records"], left(done.receipt, orders)) == ({orders.name: 2}, [])
+        assert [(row["user_id"], row["kind"]) for row in rows(tables.log)] == [(f"{person}2", "return")]
 
 
 def test_all_versions_of_a_row_go_with_their_tokens(spark, settings, users, erase, rows, person):

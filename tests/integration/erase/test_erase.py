@@ -4,24 +4,26 @@ import json
 import re
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from tests.support.digest import digest
-from tests.support.erased import left
+from tests.support.erased import left, promoted
 from tests.support.shop import START
 from typer.testing import CliRunner
 
-from lockstep import ledger
+from lockstep import lake, ledger
 from lockstep.cli.main import app
-from lockstep.control import erased
+from lockstep.control import erased, intervals
 from lockstep.control.database import control
 from lockstep.control.records import Record, put
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.erase import run
 from lockstep.erase.scan import UNDECODED
 from lockstep.ingest.bronze import read
+from lockstep.ledger.entries import entry
+from lockstep.ledger.history import recorded
 from lockstep.ledger.ranges import Range
-from lockstep.replay import run as replay
-from lockstep.replay.parse import parse
 from lockstep.serving.as_of import AsOfRefused, Moment, query
 
 
@@ -39,19 +41,6 @@ def traffic(shop, person):
     shop.flush()
 
 
-def promoted(spark, settings, stream):
-    """A full replay of silver and gold, promoted."""
-    start, end = ((START + timedelta(hours=hours)).isoformat() for hours in (-1, 2))
-    wanted = parse(
-        {"reason": "all again", "from": start, "to": end, "topics": [stream.name], "layers": ["silver", "gold"]}
-    )
-    name = replay.open_replay(spark, settings, wanted, "bob", "run", replay.identify(wanted)).id
-    replay.compute(spark, settings, name, "run")
-    replay.compare(spark, settings, name, "run")
-    replay.approve(spark, settings, name, "run", "bob")
-    return replay.promote(spark, settings, name, "run")
-
-
 def test_a_person_is_gone_from_all_places_and_others_are_as_they_were(
     spark, settings, stream, view, shop, batch, erase, rows, person
 ):
@@ -65,6 +54,8 @@ def test_a_person_is_gone_from_all_places_and_others_are_as_they_were(
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(f"row of {person}, and of {person}2")
     put(settings, "ops.test", [Record(person, 1, {"of": [person]}, START)])
+    notes = lake.path(settings, f"ops.notes_{stream.name[-8:]}")
+    write_deltalake(notes, pa.table({"note": [f"saw {person}", f"saw {person}2"], "number": [1, 2]}))
 
     done = erase(person, stream)
 
@@ -80,6 +71,10 @@ def test_a_person_is_gone_from_all_places_and_others_are_as_they_were(
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT key, record FROM ops_records WHERE table_name = 'ops.test'")
         assert cursor.fetchall() == [(f"[erased {number}]", {"of": [f"[erased {number}]"]})]
+    assert sorted(DeltaTable(notes).to_pyarrow_table()["note"].to_pylist()) == [
+        f"saw [erased {number}]",
+        f"saw {person}2",
+    ]
 
     bronze = spark.table(tables.bronze)
     assert bronze.count() == records, "each offset has its row"
@@ -89,6 +84,9 @@ def test_a_person_is_gone_from_all_places_and_others_are_as_they_were(
     after = ledger.latest(settings, tables.log).totals
     assert after["erased"] == 24
     assert sum(after.values()) == sum(counts.values()) == records
+    for table in (tables.bronze, tables.log, gold):
+        entries = [entry(commit) for commit in recorded(settings, table, "true")]
+        assert (len(entries) > 1, list(ledger.problems(reversed(entries)))) == (True, []), "older ones are archived"
     sums = ledger.latest(settings, gold).totals
     assert sum(sums.values()) == after["silver"]
     assert sum(row["views"] for row in rows(gold)) == spark.table(tables.log).where(view.on_time).count()
@@ -107,6 +105,10 @@ def test_a_person_is_gone_from_all_places_and_others_are_as_they_were(
     assert ledger.latest(settings, tables.log).totals == after
     again = erase(person, stream)
     assert (again.receipt["erasure"], left(again.receipt, stream)) == (number, []), "nothing is left to be erased"
+    assert again.receipt["records"] == done.receipt["records"]
+    assert {p: of["before"] for p, of in again.receipt["places"].items()} == {
+        p: of["before"] for p, of in places.items()
+    }
     assert erase(f"{person}9", stream) is None
 
 
@@ -141,6 +143,20 @@ def test_an_erasure_that_dies_goes_on_and_counts_nothing_twice(
     assert totals["erased"] == 24
     assert sum(totals.values()) == spark.table(Tables.of(stream).bronze).count()
     assert sum(ledger.latest(settings, gold_of(view)).totals.values()) == totals["silver"]
+
+
+def test_an_erasure_is_refused_while_a_replay_holds_a_table(spark, settings, stream, shop, batch, erase, person):
+    shop.view("e1", 1, user_id=person)
+    shop.flush()
+    batch()
+    replay = f"replay-{person}"
+    intervals.claim(settings, replay, {Tables.of(stream).log: (START, START + timedelta(hours=1))})
+    try:
+        with pytest.raises(intervals.IntervalHeld, match=f"replay discard {replay}"):
+            erase(person, stream)
+    finally:
+        intervals.release(settings, replay)
+    assert spark.table(Tables.of(stream).bronze).where("key IS NULL").count() == 0
 
 
 def test_records_that_leaked_are_erased_by_their_offsets(settings, stream, view, shop, batch, rows, person):

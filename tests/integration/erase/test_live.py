@@ -15,6 +15,7 @@ from lockstep.checkpoints.take_savepoint import take_savepoint
 from lockstep.definition import Input, Keyed
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import live_of
+from lockstep.erase import run
 from lockstep.errors import LeaseHeld
 from lockstep.live import generations
 from lockstep.reconcile.run import reconcile
@@ -73,6 +74,7 @@ def test_live_views_begin_anew_without_the_person(spark, settings, stream, view,
     assert [str(reconcile(spark, settings, of, "run").verdict) for of in (view, keyed)] == ["equal", "equal"]
     assert left(erase(person, stream).receipt, stream) == []
     assert spark.table(live_of(keyed)).count() == 6, "nothing was begun anew the second time"
+    assert left(erase(f"{person}2", stream).receipt, stream) == [], "nor has the copy that the generation began with"
 
 
 def test_an_erasure_is_refused_while_a_live_query_runs(
@@ -86,6 +88,7 @@ def test_an_erasure_is_refused_while_a_live_query_runs(
         running = service.start(session, settings, view)
         try:
             running.processAllAvailable()
+            assert run.running_queries(settings, run.person([stream], person)) == [view.name]
             with pytest.raises(LeaseHeld, match=f"checkpoint:{view.name}"):
                 erase(person, stream)
         finally:
