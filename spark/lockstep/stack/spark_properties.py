@@ -63,7 +63,7 @@ def _always(settings: Settings) -> dict[str, str]:
         "spark.sql.ui.retainedExecutions": "100",
         # The UI keeps the plan of each query, and of each micro-batch, as text. The formatted one costs many times more.
         "spark.sql.ui.explainMode": "simple",
-        # Delta keeps the plans of the state of each table that was read in the last hour, about a megabyte, of up to 10,000 tables.
+        # Delta keeps two plans of each table that was read in the last hour, about a megabyte, and by default of 10,000 tables.
         "spark.databricks.delta.delta.log.cacheSize": "200",
         "spark.executor.memory": settings.spark_executor_memory,
         # Spark's UI has no login, and shows each plan as text, with the options of Kafka's reader: hide how it logs in.
