@@ -60,7 +60,8 @@ def bring_up(
             results.add(TableResult("marts", Outcome.NOTHING_NEW))
         built: list[Span] = []
         failures: dict[str, MartsFailed] = {}
-        for span in whole(waiting) if is_first(settings) else spans(waiting):
+        # Asked only where days wait: it reads what dbt has parsed of the project.
+        for span in whole(waiting) if waiting and is_first(settings) else spans(waiting):
             try:
                 done = _build_days(spark, settings, span, run_id, results, progress)
             except MartsFailed as error:
