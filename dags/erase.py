@@ -15,10 +15,10 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param, TriggerRule, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from lockstep.airflow_task import reported
+from lockstep.airflow_task import refusable
 from lockstep.erase.fields import LONGEST_TEXT, RANGE
-from lockstep.orchestration import BACKFILL_POOL, defaults, triggered_by
-from lockstep.results import Outcome, Results, TableResult
+from lockstep.orchestration import BACKFILL_POOL, defaults, responded_by, triggered_by
+from lockstep.results import Results
 
 ERASE, KEEP = "Erase", "Keep"
 
@@ -52,12 +52,9 @@ def stage() -> Iterator[Results]:
     """Show the results of a stage on the page of its run. What is refused, or has left traces, is not tried again by itself."""
     from lockstep.erase_tasks import ErasureRefused, TracesLeft
 
-    with reported() as results:
+    with refusable("this erasure", ErasureRefused) as results:
         try:
             yield results
-        except ErasureRefused as refusal:
-            results.add(TableResult("this erasure", Outcome.REFUSED, detail=str(refusal)))
-            raise AirflowFailException(str(refusal)) from None
         except TracesLeft as left:
             raise AirflowFailException(str(left)) from None
 
@@ -99,7 +96,7 @@ def erase():
         from lockstep import erase_tasks
 
         with stage() as results:
-            by = (answered.get("responded_by_user") or {}).get("name") or "airflow"
+            by = responded_by(answered)
             return erase_tasks.erase(run_id, by, results)
 
     @task

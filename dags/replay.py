@@ -5,23 +5,22 @@ What to redo is given in one way: `from` and `to` (event time, UTC), `offsets` o
 [replay_undo](/dags/replay_undo) puts an interval back. `lockstep replay` has the same fields.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param, TriggerRule, dag, task
-from airflow.sdk.exceptions import AirflowFailException
 
-from lockstep.airflow_task import reported
+from lockstep.airflow_task import refusable
 from lockstep.contracts import CONTRACTS
 from lockstep.lineage import assets, tables
-from lockstep.orchestration import BACKFILL_POOL, defaults, triggered_by
+from lockstep.orchestration import BACKFILL_POOL, defaults, responded_by, triggered_by
 from lockstep.project import module_names
 from lockstep.replay import form
 from lockstep.replay.request import ReplayRefused
-from lockstep.results import Outcome, Results, TableResult
+from lockstep.results import Results
 
 PROMOTE, DISCARD = "Promote", "Discard"
 # The names of the views' modules: to import the views themselves would import Spark.
@@ -29,15 +28,9 @@ CHOICES = {"topics": list(CONTRACTS), "views": module_names("views")}
 TABLES = assets.of(tables.replayed())
 
 
-@contextmanager
-def stage() -> Iterator[Results]:
-    """Show the results of a stage on the page of its run. A stage that is refused is not retried: it would be refused again."""
-    with reported() as results:
-        try:
-            yield results
-        except ReplayRefused as refusal:
-            results.add(TableResult("this replay", Outcome.REFUSED, detail=str(refusal)))
-            raise AirflowFailException(str(refusal)) from None
+def stage() -> AbstractContextManager[Results]:
+    """Show the results of a stage on the page of its run. A stage that is refused is not tried again."""
+    return refusable("this replay", ReplayRefused)
 
 
 @dag(
@@ -91,7 +84,7 @@ def replay():
 
         if answered["chosen_options"] != [PROMOTE]:
             return "discard"
-        by = (answered.get("responded_by_user") or {}).get("name") or "airflow"
+        by = responded_by(answered)
         with stage():
             replay_tasks.approve(replay_id, run_id, by)
         return "promote"

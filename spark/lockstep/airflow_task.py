@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lockstep.results import KEY, Results
+from lockstep.results import KEY, Outcome, Results, TableResult
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,24 @@ def reported() -> Iterator[Results]:
         raise
     finally:
         _publish(results)
+
+
+@contextmanager
+def refusable(what: str, refusal: type[Exception]) -> Iterator[Results]:
+    """The same for a task that may be refused: that is a result of its own. It is not tried again: it would be refused again.
+
+    Args:
+        what: such as ``this replay``.
+        refusal: the error that says why.
+    """
+    from airflow.sdk.exceptions import AirflowFailException
+
+    with reported() as results:
+        try:
+            yield results
+        except refusal as refused:
+            results.add(TableResult(what, Outcome.REFUSED, detail=str(refused)))
+            raise AirflowFailException(str(refused)) from None
 
 
 def _publish(results: Results) -> None:

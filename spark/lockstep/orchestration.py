@@ -3,6 +3,7 @@
 These are plain values, so that a DAG file imports nothing heavy.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -48,3 +49,8 @@ def defaults(pool: str) -> dict[str, Any]:
 def triggered_by(dag_run: Any) -> str:
     """Who started the DAG run, as far as Airflow knows."""
     return getattr(dag_run, "triggering_user_name", None) or "airflow"
+
+
+def responded_by(answered: Mapping[str, Any]) -> str:
+    """Who gave the answer that a human-in-the-loop operator returns, as far as Airflow knows."""
+    return (answered.get("responded_by_user") or {}).get("name") or "airflow"
