@@ -2,10 +2,14 @@
 
 import ast
 import re
+import threading
 from collections.abc import Collection, Iterator
 from itertools import accumulate
 
 _BLANKS = b" \t\r\n"
+# Python 3.11 counts the depth of the trees that it makes in one place for all threads: where a garbage collection lets another
+# thread parse in between, it raises SystemError ("AST constructor recursion depth mismatch").
+_PARSING = threading.Lock()
 
 
 def without_arguments(source: bytes, constant: str, names: Collection[str], line: int) -> tuple[bytes, int]:
@@ -32,7 +36,8 @@ def without_arguments(source: bytes, constant: str, names: Collection[str], line
 def _cuts(source: bytes, starts: list[int], constant: str, names: Collection[str]) -> Iterator[tuple[int, int]]:
     """Where each of the arguments begins and ends, in their order."""
     try:
-        module = ast.parse(source)
+        with _PARSING:
+            module = ast.parse(source)
     except SyntaxError:
         # The file was changed after its import, and is not finished.
         return

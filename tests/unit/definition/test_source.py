@@ -1,0 +1,35 @@
+"""The source of a module is read the same by many threads at once."""
+
+import gc
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from lockstep.definition import source
+from lockstep.definition.source import without_arguments
+
+MODULE = Path(source.__file__).read_bytes()
+
+
+@contextmanager
+def other_threads_run_in_every_collection() -> Iterator[None]:
+    threshold = gc.get_threshold()
+
+    def collected(*_: object) -> None:
+        os.sched_yield()
+
+    gc.callbacks.append(collected)
+    gc.set_threshold(50)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(collected)
+
+
+def test_many_threads_read_a_source_at_once():
+    with other_threads_run_in_every_collection(), ThreadPoolExecutor(4) as threads:
+        read = [*threads.map(lambda _: without_arguments(MODULE, "VIEW", ["description"], 1), range(100))]
+    assert read == [(MODULE, 1)] * 100
