@@ -4,18 +4,18 @@ The snapshot also says which transactions it sees, so that silver's changes of t
 then of the very same moment, however busy the database is.
 """
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import psycopg2
 import pyarrow as pa
-from psycopg2 import sql
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep.errors import LockstepError
+from lockstep.reconcile.source_query import BEYOND, select
 from lockstep.refine.tokens import token
 
 if TYPE_CHECKING:
@@ -24,21 +24,9 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
 
-# Rows that are fetched, and turned into Arrow, at a time: some megabytes.
-_FETCHED = 50_000
+# Rows of a chunk: some megabytes.
+CHUNK = 50_000
 _WAIT_SECONDS = 0.5
-# How a column is read, by its type in the contract. As STRING, Debezium sends the value as text, and its own words for what no
-# number is. Times beyond those of the calendar are in quarantine.
-_IN_CALENDAR = "CASE WHEN {0} BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999' THEN {0} END"
-_READ_AS = {
-    "STRING": """
-CASE WHEN pg_typeof({0}) = 'numeric'::regtype THEN
-  CASE {0}::text WHEN 'NaN' THEN 'NAN' WHEN 'Infinity' THEN 'POSITIVE_INFINITY' WHEN '-Infinity' THEN 'NEGATIVE_INFINITY'
-  ELSE {0}::text END
-ELSE {0}::text END""",
-    "DATE": _IN_CALENDAR,
-    "TIMESTAMP": _IN_CALENDAR,
-}
 # Changes have PostgreSQL's transaction ids of 32 bits, and snapshots those of 64.
 XIDS = 2**32
 
@@ -52,22 +40,73 @@ class SourceUnreadable(LockstepError):
 
 
 @dataclass(frozen=True)
+class Chunk:
+    """Some rows of a table.
+
+    Args:
+        rows: with the columns of the contract, and :data:`BEYOND`. A column that the table does not have is null; personal ones
+            are tokens.
+        until: the key of the last row; None: there are no more rows.
+    """
+
+    rows: pa.Table
+    until: tuple[Any, ...] | None
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """The rows of a table, and of which moment they are.
 
     Args:
-        rows: with the columns of the contract; personal ones are tokens.
+        id: PostgreSQL's name of the snapshot, for as long as the session lasts that has made it.
         lsn: what the snapshot sees was committed below this LSN.
         at: when it was taken (UTC), by the clock of the database.
         begins: transactions from this id on had not begun.
         running: those before it that had not ended. Both are of 32 bits.
     """
 
-    rows: pa.Table
+    settings: "Settings"
+    contract: "Contract"
+    schema: pa.Schema
+    id: str
     lsn: int
     at: datetime
     begins: int
     running: frozenset[int]
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The rows in the order of their key, :data:`CHUNK` at a time; only the last chunk has fewer, and may have none.
+
+        Rows whose key is personal come in one chunk, because tokens have another order.
+
+        Raises:
+            SourceUnreadable: the database does not give them.
+        """
+        size = None if {*self.contract.unique_id} & {*self.contract.pii} else CHUNK
+        schema = self.schema.append(pa.field(BEYOND, pa.list_(pa.string())))
+        with _reading(self.settings, self.contract), closing(_connect(self.settings)) as database:
+            database.set_session(isolation_level="REPEATABLE READ", readonly=True)
+            with database.cursor() as cursor:
+                cursor.execute("SET TRANSACTION SNAPSHOT %s", (self.id,))
+                cursor.execute("SET TIME ZONE 'UTC'")
+                table = table_of(self.settings, self.contract)
+                there = _columns(cursor, table)
+            if lost := [name for name in self.contract.unique_id if name not in there]:
+                what = (
+                    f"has no column {', '.join(lost)}, which is of the contract's unique_id"
+                    if there
+                    else "does not exist"
+                )
+                raise SourceUnreadable(f"{self.settings.package}: the table {'.'.join(table)} {what}.")
+            # A session's cursor that is no named one would have all rows in memory.
+            with database.cursor("lockstep_verify") as cursor:
+                cursor.execute(select(table, self.schema, self.contract.unique_id, there))
+                while True:
+                    rows = cursor.fetchmany(size) if size else cursor.fetchall()
+                    is_last = size is None or len(rows) < size
+                    yield _chunk(rows, schema, self.contract, is_last=is_last)
+                    if is_last:
+                        return
 
 
 def table_of(settings: "Settings", contract: "Contract") -> tuple[str, str]:
@@ -76,61 +115,75 @@ def table_of(settings: "Settings", contract: "Contract") -> tuple[str, str]:
     return schema, name
 
 
-def snapshot(settings: "Settings", contract: "Contract", schema: pa.Schema) -> Snapshot:
-    """Read a captured table.
+@contextmanager
+def snapshot(settings: "Settings", contract: "Contract", schema: pa.Schema) -> Iterator[Snapshot]:
+    """Take a snapshot of the source database, which lasts until the block ends. It locks no table.
 
     Args:
         schema: the columns of the contract, as Spark has them.
 
     Raises:
-        SourceUnreadable: the database does not answer, or the table has not all columns of the contract.
+        SourceUnreadable: the database does not answer.
     """
-    try:
-        with closing(_connect(settings)) as database:
+    with _reading(settings, contract):
+        database = _connect(settings)
+    with closing(database):
+        with _reading(settings, contract), database.cursor() as cursor:
             database.set_session(isolation_level="REPEATABLE READ", readonly=True)
-            with database.cursor() as cursor:
-                cursor.execute("SET TIME ZONE 'UTC'")
-                # The functions run after the snapshot was taken: what it sees was committed before.
-                cursor.execute(
-                    "SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn() - '0/0', clock_timestamp()"
-                )
-                seen, lsn, at = cursor.fetchone() or ("", 0, None)
-            batches = [*_batches(database, table_of(settings, contract), contract, schema)]
+            # The other functions run after the snapshot was taken: what it sees was committed before.
+            cursor.execute(
+                "SELECT pg_export_snapshot(), pg_current_snapshot()::text, pg_current_wal_insert_lsn() - '0/0', clock_timestamp()"
+            )
+            ((name, seen, lsn, at),) = cursor.fetchall()
+        _, begins, running = seen.split(":")
+        yield Snapshot(
+            settings,
+            contract,
+            schema,
+            id=name,
+            lsn=int(lsn),
+            at=at,
+            begins=int(begins) % XIDS,
+            running=frozenset(int(xid) % XIDS for xid in running.split(",") if xid),
+        )
+
+
+@contextmanager
+def _reading(settings: "Settings", contract: "Contract") -> Iterator[None]:
+    try:
+        yield
     except psycopg2.Error as error:
         name = ".".join(table_of(settings, contract))
         raise SourceUnreadable(f"{settings.package}: the table {name} cannot be read: {error}".strip()) from error
-    _, begins, running = seen.split(":")
-    return Snapshot(
-        rows=pa.Table.from_batches(batches, schema),
-        lsn=int(lsn),
-        at=at,
-        begins=int(begins) % XIDS,
-        running=frozenset(int(xid) % XIDS for xid in running.split(",") if xid),
-    )
 
 
 def await_capture(settings: "Settings", lsn: int, seconds: float) -> None:
-    """Wait until Debezium has sent what was committed below an LSN.
+    """Wait until Debezium has sent what was committed below an LSN. When it reads the tables anew, it has no slot for a while.
 
     Raises:
         NotCaptured: it has not after that time. The message says how far it is.
-        SourceUnreadable: the database does not answer, or has no slot of Debezium.
+        SourceUnreadable: the database does not answer, or has no slot of Debezium after that time.
     """
     attempts = Retrying(stop=stop_after_delay(seconds), wait=wait_fixed(_WAIT_SECONDS), retry=retry_if_not_result(bool))
     try:
-        attempts(lambda: captured_to(settings) >= lsn)
+        attempts(lambda: (captured_to(settings) or 0) >= lsn)
     except RetryError:
+        reached = captured_to(settings)
+        if reached is None:
+            raise SourceUnreadable(
+                f"The source database {settings.package} has no replication slot, so nothing captures it: `lockstep up connect`."
+            ) from None
         raise NotCaptured(
-            f"{settings.package}: Debezium has sent what was committed below LSN {captured_to(settings):,}, and not yet up to "
+            f"{settings.package}: Debezium has sent what was committed below LSN {reached:,}, and not yet up to "
             f"{lsn:,}, after {seconds:g} s. See `lockstep status` for the service connect."
         ) from None
 
 
-def captured_to(settings: "Settings") -> int:
-    """The LSN up to which Debezium has sent what was committed.
+def captured_to(settings: "Settings") -> int | None:
+    """The LSN up to which Debezium has sent what was committed; None: the database has no slot of Debezium.
 
     Raises:
-        SourceUnreadable: the database does not answer, or has no slot of Debezium.
+        SourceUnreadable: the database does not answer.
     """
     slots = (
         "SELECT max(confirmed_flush_lsn - '0/0')::bigint FROM pg_replication_slots WHERE database = current_database()"
@@ -141,11 +194,7 @@ def captured_to(settings: "Settings") -> int:
             ((lsn,),) = cursor.fetchall()
     except psycopg2.Error as error:
         raise SourceUnreadable(f"The source database {settings.package} does not answer: {error}".strip()) from error
-    if lsn is None:
-        raise SourceUnreadable(
-            f"The source database {settings.package} has no replication slot, so nothing captures it: `lockstep up connect`."
-        )
-    return int(lsn)
+    return None if lsn is None else int(lsn)
 
 
 def _connect(settings: "Settings") -> "Connection":
@@ -155,20 +204,32 @@ def _connect(settings: "Settings") -> "Connection":
     return connection
 
 
-def _batches(
-    database: "Connection", table: tuple[str, str], contract: "Contract", schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    columns = (
-        sql.SQL(_READ_AS.get(kind, "{0}")).format(sql.Identifier(name)) for name, kind in contract.columns.items()
+def columns_of(settings: "Settings", contracts: "Iterable[Contract]") -> dict[str, frozenset[str]]:
+    """By the name of a captured table in the lake, its columns in the source database; none where there is no such table.
+
+    Raises:
+        SourceUnreadable: the database does not answer.
+    """
+    try:
+        with closing(_connect(settings)) as database, database.cursor() as cursor:
+            return {contract.name: _columns(cursor, table_of(settings, contract)) for contract in contracts}
+    except psycopg2.Error as error:
+        raise SourceUnreadable(f"The source database {settings.package} does not answer: {error}".strip()) from error
+
+
+def _columns(cursor: Any, table: tuple[str, str]) -> frozenset[str]:
+    """The columns that the table has; none where there is no such table."""
+    cursor.execute(
+        "SELECT column_name::text FROM information_schema.columns WHERE (table_schema, table_name) = (%s, %s)", table
     )
-    query = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(columns), sql.Identifier(*table))
-    with database.cursor("lockstep_verify") as cursor:
-        cursor.itersize = _FETCHED
-        cursor.execute(query)
-        while rows := cursor.fetchmany(_FETCHED):
-            of_columns = zip(schema, zip(*rows, strict=True), strict=True)
-            arrays = [_array(field, values, field.name in contract.pii) for field, values in of_columns]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return frozenset(name for (name,) in cursor.fetchall())
+
+
+def _chunk(rows: list[tuple[Any, ...]], schema: pa.Schema, contract: "Contract", *, is_last: bool) -> Chunk:
+    columns = [*zip(*rows, strict=True)] or [()] * len(schema)
+    arrays = [_array(field, values, field.name in contract.pii) for field, values in zip(schema, columns, strict=True)]
+    table = pa.Table.from_arrays(arrays, schema=schema)
+    return Chunk(table, None if is_last else tuple(table[name][-1].as_py() for name in contract.unique_id))
 
 
 def _array(field: pa.Field, values: tuple[Any, ...], is_pii: bool) -> pa.Array:
@@ -176,4 +237,7 @@ def _array(field: pa.Field, values: tuple[Any, ...], is_pii: bool) -> pa.Array:
         return pa.array([None if value is None else token(value) for value in values], field.type)
     if pa.types.is_floating(field.type):
         return pa.array([None if value is None else float(value) for value in values], field.type)
-    return pa.array(values, field.type)
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SourceUnreadable(f"The values of {field.name} are none of the contract's type: {error}") from error

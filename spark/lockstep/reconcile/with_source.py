@@ -1,11 +1,13 @@
 """Compare a captured table with its source database, row by row, as of one snapshot of the database."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
@@ -14,6 +16,7 @@ from lockstep import lake, ledger
 from lockstep.definition.columns import ddl
 from lockstep.definition.tables import Tables
 from lockstep.ingest.offsets import topic_offsets
+from lockstep.reconcile.source_query import BEYOND
 from lockstep.reconcile.source_rows import XIDS, NotCaptured, Snapshot, await_capture, snapshot
 from lockstep.refine.classified import newest
 from lockstep.session import to_dataframe
@@ -30,6 +33,7 @@ _CLOCKS = timedelta(minutes=5)
 EXAMPLES = 5
 _WAIT_SECONDS = 2
 _ROUNDS = 2
+Key = tuple[Any, ...]
 
 
 class Kind(StrEnum):
@@ -88,11 +92,11 @@ def verify(spark: "SparkSession", settings: "Settings", contract: "Contract", se
     """
     schema = to_arrow_schema(spark.createDataFrame([], ddl(contract.columns)).schema)
     for _ in range(_ROUNDS):
-        source = snapshot(settings, contract, schema)
-        found = _compare(spark, settings, contract, source)
-        if found.counts:
-            _await(settings, contract, source, seconds)
+        with snapshot(settings, contract, schema) as source:
             found = _compare(spark, settings, contract, source)
+            if found.counts:
+                _await(settings, contract, source, seconds)
+                found = _compare(spark, settings, contract, source)
         if not found.counts:
             break
     return found
@@ -119,32 +123,70 @@ def _has(settings: "Settings", contract: "Contract", ends: Mapping[int, int]) ->
 
 
 def _compare(spark: "SparkSession", settings: "Settings", contract: "Contract", source: Snapshot) -> Verified:
-    names = [*contract.columns]
-    theirs = to_dataframe(spark, source.rows).select(*contract.unique_id, F.struct(*names).alias("theirs"))
-    ours = _as_of(spark, settings, contract, source).select(*contract.unique_id, F.struct(*names).alias("ours"))
-    both = theirs.join(ours, [*contract.unique_id], "full_outer").where(~F.col("theirs").eqNullSafe(F.col("ours")))
+    """Compare chunk by chunk, in the order of the key, so that no more than a chunk is in memory."""
+    ours = _as_of(spark, settings, contract, source).orderBy(*contract.unique_id).persist()
+    try:
+        rows, after = 0, None
+        counts: Counter[Kind] = Counter()
+        examples: list[Difference] = []
+        for chunk in source.chunks():
+            part = ours.where(_is_within(contract, after, chunk.until))
+            of_chunk, first = _differences(spark, contract, chunk.rows, part, EXAMPLES - len(examples))
+            rows, after = rows + chunk.rows.num_rows, chunk.until
+            counts.update(of_chunk)
+            examples += first
+    finally:
+        ours.unpersist()
+    return Verified(contract.name, rows, source.lsn, dict(counts), tuple(examples))
+
+
+def _is_within(contract: "Contract", after: Key | None, until: Key | None) -> "Column":
+    """Whether a row's key comes after one key, and not after another; None: there is no such limit."""
+    names = contract.unique_id
+    key = F.struct(*names)
+
+    def limit(values: Key) -> "Column":
+        return F.struct(*(F.lit(v).cast(contract.columns[n]).alias(n) for n, v in zip(names, values, strict=True)))
+
+    within = F.lit(True)
+    if after is not None:
+        within = within & (key > limit(after))
+    return within & (key <= limit(until)) if until is not None else within
+
+
+def _differences(
+    spark: "SparkSession", contract: "Contract", chunk: pa.Table, part: "DataFrame", most: int
+) -> tuple[dict[Kind, int], list[Difference]]:
+    """How many rows differ, by kind, and the first of them, at most so many."""
+    names, key = [*contract.columns], contract.unique_id
+    theirs = to_dataframe(spark, chunk).select(*key, BEYOND, F.struct(*names).alias("theirs"))
+    ours = part.select(*key, F.struct(*names).alias("ours"))
+    is_beyond = F.coalesce(F.size(BEYOND) > 0, F.lit(False))
+    both = theirs.join(ours, [*key], "full_outer").where(~F.col("theirs").eqNullSafe(F.col("ours")) | is_beyond)
     kind = (
         F.when(F.col("ours").isNull(), Kind.MISSING.value)
         .when(F.col("theirs").isNull(), Kind.EXTRA.value)
         .otherwise(Kind.CHANGED.value)
     )
     differ = F.filter(F.array(*(_differs(name) for name in names)), lambda name: name.isNotNull())
-    key = F.array(*(F.col(name).cast("string") for name in contract.unique_id))
-    found = both.select(key.alias("key"), kind.alias("kind"), differ.alias("columns")).persist()
+    text = F.array(*(F.col(name).cast("string") for name in key))
+    found = both.select(*key, text.alias("_key"), kind.alias("_kind"), differ.alias("_columns")).persist()
     try:
-        counts = {Kind(row["kind"]): row["count"] for row in found.groupBy("kind").count().collect()}
-        rows = found.orderBy("key").limit(EXAMPLES).collect() if counts else []
+        counts = {Kind(row["_kind"]): row["count"] for row in found.groupBy("_kind").count().collect()}
+        rows = found.orderBy(*key).limit(most).collect() if counts and most else []
     finally:
         found.unpersist()
-    examples = tuple(
-        Difference(tuple(row["key"]), Kind(row["kind"]), tuple(row["columns"]) if row["kind"] == Kind.CHANGED else ())
+    return counts, [
+        Difference(
+            tuple(row["_key"]), Kind(row["_kind"]), tuple(row["_columns"]) if row["_kind"] == Kind.CHANGED else ()
+        )
         for row in rows
-    )
-    return Verified(contract.name, source.rows.num_rows, source.lsn, counts, examples)
+    ]
 
 
 def _differs(name: str) -> "Column":
-    return F.when(~F.col(f"theirs.{name}").eqNullSafe(F.col(f"ours.{name}")), F.lit(name))
+    equal = F.col(f"theirs.{name}").eqNullSafe(F.col(f"ours.{name}"))
+    return F.when(~equal | F.array_contains(BEYOND, name), F.lit(name))
 
 
 def _as_of(spark: "SparkSession", settings: "Settings", contract: "Contract", source: Snapshot) -> "DataFrame":
@@ -153,9 +195,11 @@ def _as_of(spark: "SparkSession", settings: "Settings", contract: "Contract", so
     # A topic without records has silver, and no bronze.
     if not all(lake.exists(settings, table) for table in (tables.log, tables.bronze)):
         return spark.createDataFrame([], ddl(contract.columns))
-    log = lake.read(spark, settings, tables.log)
-    since = F.lit(source.at - _CLOCKS)
-    records = lake.read(spark, settings, tables.bronze).where(F.col("timestamp") >= since)
+    # Of one version, so that all chunks are compared with the same rows, which are kept. Bronze has all that silver has.
+    log, bronze = (
+        lake.read(spark, settings, table, lake.newest_version(settings, table)) for table in (tables.log, tables.bronze)
+    )
+    records = bronze.where(F.col("timestamp") >= F.lit(source.at - _CLOCKS))
     xid = F.get_json_object(F.col("value").cast("string"), "$.source.txId").cast("bigint")
     recent = records.select(F.col("partition").alias("_partition"), F.col("offset").alias("_offset"), xid.alias("_xid"))
     told = log.join(F.broadcast(recent), ["_partition", "_offset"], "left")
