@@ -28,6 +28,7 @@ from lockstep.quality import outcomes
 from lockstep.reconcile.record import last
 from lockstep.schema_registry import RegistryDown, registry_of
 from lockstep.status import open_problems
+from lockstep.status.captured import drifts
 from lockstep.status.lag import PartitionLag, overdue, partition_lags, total
 from lockstep.status.machine import certificates, disks
 from lockstep.status.model import AirflowStatus, Problem, Status, Stream, ViewStatus
@@ -73,7 +74,8 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
         unreachable.append(Problem("unreachable:kafka", what, "see `lockstep logs kafka`"))
     except psycopg2.OperationalError as error:
         unreachable.append(_no_database(error))
-    status = replace(status, registry=_registry(settings))
+    with_records = {s.name for s in status.streams if s.log_end}
+    status = replace(status, registry=_registry(settings), captured=drifts(settings, with_records))
     try:
         published = progress.latest(settings)
         states = [_view(settings, view, published.get(view.name)) for view in views]

@@ -152,6 +152,7 @@ class Status:
         broken: the contracts and views of the project that cannot run, and why.
         without_topic: the streams whose topic does not exist.
         forbidden: the streams whose topic the account may not see.
+        captured: by captured table, what its source does not have of its contract.
         registry: why the schema registry cannot be asked; empty: it can, or no stream needs it.
         health: by service, its state, such as ``healthy``.
         quality: by table, the newest verdict of its gate.
@@ -167,6 +168,7 @@ class Status:
     broken: Mapping[str, str] = field(default_factory=dict)
     without_topic: list[str] = field(default_factory=list)
     forbidden: list[str] = field(default_factory=list)
+    captured: Mapping[str, str] = field(default_factory=dict)
     registry: str = ""
     health: Mapping[str, str] = field(default_factory=dict)
     airflow: AirflowStatus = field(default_factory=AirflowStatus)

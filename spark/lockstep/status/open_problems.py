@@ -27,6 +27,7 @@ _NOT_JUDGED = {
     "unreachable:postgres": (
         "lag:",
         "topic:",
+        "captured:",
         "sums:",
         "transaction:",
         "live-",

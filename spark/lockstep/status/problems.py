@@ -42,6 +42,7 @@ def problems(status: Status, now: datetime) -> list[Problem]:
         *_dags(status),
         *_definitions(status),
         *_topics(status),
+        *_captured(status),
         *_registry(status),
         *_sums(status),
         *_transactions(status, now),
@@ -128,6 +129,15 @@ def _topics(status: Status) -> Iterator[Problem]:
             f"topic:{stream}",
             f"the account may not see the topic of {stream}, so nothing is read from it",
             "give it the rights DESCRIBE and READ on the topic, as with `lockstep kafka acls`",
+        )
+
+
+def _captured(status: Status) -> Iterator[Problem]:
+    for stream, drift in status.captured.items():
+        yield Problem(
+            f"captured:{stream}",
+            f"{stream}: {drift}",
+            'see "When its columns change" in docs/operations/captured-tables.md',
         )
 
 

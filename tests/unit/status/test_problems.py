@@ -86,6 +86,12 @@ def test_a_certificate_is_named_two_weeks_before_it_ends() -> None:
     ]
 
 
+def test_a_captured_table_that_has_lost_a_column_is_named_with_the_page_that_helps() -> None:
+    assert lines(captured={"orders": "public.orders has no column kind"}) == [
+        'orders: public.orders has no column kind: see "When its columns change" in docs/operations/captured-tables.md'
+    ]
+
+
 def test_a_paused_dag_is_named_if_it_has_a_schedule() -> None:
     dags = {dag.name: replace(dag, paused=True) for dag in (INGEST, REPLAY)}
     assert lines(airflow=AirflowStatus(dags)) == [
