@@ -1,4 +1,7 @@
-"""Ten thousand random transactions, while Connect, PostgreSQL and Spark are killed in turn: the lake equals the database."""
+"""Ten thousand random transactions, while Connect, PostgreSQL and Spark are killed in turn: the lake equals the database.
+
+From the second round on, one change in fifty is one of the table's columns.
+"""
 
 import os
 import signal
@@ -10,6 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 from tests.support.captured import captured_table, taken
+from tests.support.invariants import broken_tiles, fallen_commits
 from tests.support.ports import SHORT_LIVED, started
 from tests.support.transactions import Writer
 
@@ -39,7 +43,8 @@ def test_the_lake_equals_the_database_whoever_is_killed(own_stack, report):
     )
 
     def write(table: str, seed: int, count: int) -> None:
-        with closing(Writer(settings, table, seed)) as writer:
+        # Debezium's snapshot must be over: PostgreSQL shows a table that is rewritten as empty to who reads it as it was.
+        with closing(Writer(settings, table, seed, alters=1 / 50 if seed > 1 else 0)) as writer:
             writer.write(count)
 
     def compare() -> Verified:
@@ -57,3 +62,6 @@ def test_the_lake_equals_the_database_whoever_is_killed(own_stack, report):
             told = f"{2 * half} transactions, {found.rows} rows"
             report(f"| {number} | {2 * number + 1} | {victim} | | {told} | {not found.counts} |")
             assert found.counts == {}, found
+        with connect(settings, "verify") as spark:
+            assert broken_tiles(spark, contract) == []
+            assert fallen_commits(spark, contract) == []

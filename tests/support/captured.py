@@ -29,12 +29,15 @@ COLUMNS = {
     "tags": "ARRAY<STRING>",
     "ratio": "DOUBLE",
     "flag": "BOOLEAN",
+    "size": "BIGINT",
     "updated_at": "TIMESTAMP",
 }
 
 
 @contextmanager
-def captured_table(stack: Stack, before: Callable[[], None] = lambda: None) -> Iterator[Contract]:
+def captured_table(
+    stack: Stack, before: Callable[[], None] = lambda: None, required: tuple[str, ...] = ("id",)
+) -> Iterator[Contract]:
     """A table with columns of many types and some rows; Debezium captures it until the block ends.
 
     Args:
@@ -50,7 +53,7 @@ def captured_table(stack: Stack, before: Callable[[], None] = lambda: None) -> I
         unique_id=("id",),
         event_time="updated_at",
         valid_from="updated_at",
-        required=("id",),
+        required=required,
         partitions=1,
     )
     with closing(psycopg2.connect(stack.settings.dsn(stack.settings.package))) as database:

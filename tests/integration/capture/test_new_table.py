@@ -85,6 +85,6 @@ def test_the_plan_names_what_a_new_table_lacks(settings, stack, captured, monkey
     lacking = [*capture.lacks("public.poor", CONTRACTS[captured.name], table["public.poor"])]
     assert [line.partition(":")[0] for line in lacking] == [
         "its primary key is (place), and the contract's unique_id (id)",
-        "it has no column amount, any_number, at, day, document, flag, note, ratio, tags, updated_at, which will be null",
+        "it has no column amount, any_number, at, day, document, flag, note, ratio, size, tags, updated_at, which will be null",
         "its deletes have no more than the key",
     ]
