@@ -4,6 +4,7 @@ Every address, port, path and limit is here; no other module reads the environme
 """
 
 import getpass
+import json
 import os
 import re
 import tomllib
@@ -68,6 +69,33 @@ class Notifier(BaseModel):
         return dict(self.model_extra or {})
 
 
+class Database(BaseModel):
+    """A source database beside the one that has the project's name. Where it names no server, it is on the platform's own.
+
+    Args:
+        name: by which contracts name it, and the prefix of its topics.
+        database: what its server calls it, if not by this name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    database: str = ""
+    host: str = ""
+    port: int = 5432
+    user: str = ""
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_name(cls, name: str) -> str:
+        if not _ENVIRONMENT.fullmatch(name) or name in ("airflow", "postgres"):
+            raise ValueError(
+                f"{name!r} is no name of a source database: it begins with a small letter, and goes on with at most 29 small "
+                "letters, digits and underscores, and is not airflow or postgres"
+            )
+        return name
+
+
 class Settings(BaseSettings):
     """Where the platform's parts are, and how much they may use.
 
@@ -100,6 +128,9 @@ class Settings(BaseSettings):
     listen: str = Field(LOOPBACK, description="where Spark, Connect and Airflow listen; 0.0.0.0 in a container")
     postgres_host: str = LOOPBACK
     postgres_user: str = "lockstep"
+    databases: tuple[Database, ...] = Field(
+        (), description="source databases beside the one that has the package's name"
+    )
 
     postgres_port: int = 5432
     kafka_port: int = 9092
@@ -183,6 +214,10 @@ class Settings(BaseSettings):
     mail_user: str = Field("", description="with a user, the server is asked for STARTTLS first")
 
     postgres_password: SecretStr = SecretStr("")
+    database_passwords: SecretStr = Field(
+        SecretStr(""),
+        description='of the other source databases, by name: {"crm": "…"}; default: that of postgres_user',
+    )
     airflow_password: SecretStr = SecretStr("")
     airflow_fernet_key: SecretStr = SecretStr("")
     airflow_jwt_secret: SecretStr = SecretStr("")
@@ -252,6 +287,19 @@ class Settings(BaseSettings):
             )
         return self
 
+    @model_validator(mode="after")
+    def _databases_differ(self) -> Self:
+        names = [*(source.name for source in self.databases), self.package, self.control_database]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(
+                f"two databases have the name {twice[0]}: give one of [[tool.lockstep.databases]] another name"
+            )
+        if not _are_passwords(self.database_passwords.get_secret_value()):
+            raise ValueError(
+                'LOCKSTEP_DATABASE_PASSWORDS is no JSON object of names and passwords, such as {"crm": "…"}'
+            )
+        return self
+
     @field_validator("spark_remote")
     @classmethod
     def _without_token(cls, remote: str) -> str:
@@ -286,12 +334,36 @@ class Settings(BaseSettings):
         """The generated secrets (``KEY=value``, mode 0600)."""
         return self.home / "secrets.env"
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the source databases: first the one that has the name of the project's package."""
+        return (self.package, *(source.name for source in self.databases))
+
+    def database(self, name: str) -> Database:
+        """Where a database is, and who logs in there: a source, ``control_database`` or ``airflow`` (metadata)."""
+        here = {"host": self.postgres_host, "port": self.postgres_port}
+        own = next((source for source in self.databases if source.name == name), Database.model_construct(name=name))
+        given = {"database": own.database or name, "user": own.user or self.postgres_user, **({} if own.host else here)}
+        return own.model_copy(update=given)
+
+    def password(self, database: str) -> str:
+        """The password of who logs in to a database."""
+        own: dict[str, str] = json.loads(self.database_passwords.get_secret_value() or "{}")
+        return own.get(database, self.postgres_password.get_secret_value())
+
     def dsn(self, database: str) -> str:
-        """A libpq connection URI of a database: ``package`` (source), ``control_database``, ``airflow`` (metadata)."""
-        user, password = (
-            quote(part, safe="") for part in (self.postgres_user, self.postgres_password.get_secret_value())
-        )
-        return f"postgresql://{user}:{password}@{self.postgres_host}:{self.postgres_port}/{quote(database, safe='')}"
+        """A libpq connection URI of a database, by the name that :meth:`database` takes."""
+        at = self.database(database)
+        user, password, name = (quote(part, safe="") for part in (at.user, self.password(database), at.database))
+        return f"postgresql://{user}:{password}@{at.host}:{at.port}/{name}"
+
+
+def _are_passwords(text: str) -> bool:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return False
+    return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
 
 
 def _without_scheme(lake: str) -> str:

@@ -36,18 +36,26 @@ COLUMNS = {
 
 @contextmanager
 def captured_table(
-    stack: Stack, before: Callable[[], None] = lambda: None, required: tuple[str, ...] = ("id",)
+    stack: Stack,
+    before: Callable[[], None] = lambda: None,
+    required: tuple[str, ...] = ("id",),
+    database: str = "",
+    table: str = "",
 ) -> Iterator[Contract]:
     """A table with columns of many types and some rows; Debezium captures it until the block ends.
 
     Args:
         before: is called when the rows are there, and Debezium does not capture them yet.
+        database: the source; the project's own by default.
+        table: its name there; by default a new one, which the contract has too.
     """
     name = f"things_{uuid.uuid4().hex[:8]}"
+    source, table = database or stack.settings.package, table or name
     contract = Contract(
         name=name,
-        topic=f"{stack.settings.package}.public.{name}",
+        topic=f"{source}.public.{table}",
         kind="changes",
+        database=database,
         columns=COLUMNS,
         key=("id",),
         unique_id=("id",),
@@ -56,13 +64,13 @@ def captured_table(
         required=required,
         partitions=1,
     )
-    with closing(psycopg2.connect(stack.settings.dsn(stack.settings.package))) as database:
-        database.autocommit = True
-        with database.cursor() as cursor:
-            cursor.execute(TABLE.format(name=name))
+    with closing(psycopg2.connect(stack.settings.dsn(source))) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(TABLE.format(name=table))
     CONTRACTS[name] = contract
     ensure_topics(stack.settings, {name: contract})
-    with closing(Writer(stack.settings, name, seed=0)) as writer:
+    with closing(Writer(stack.settings, table, seed=0, database=source)) as writer:
         writer.write(10)
     before()
     ran = stack.pid("connect")

@@ -53,13 +53,14 @@ class Writer:
 
     Args:
         alters: how many of the transactions change the table's columns, at random.
+        database: of the source; the project's own by default.
     """
 
-    def __init__(self, settings: Settings, table: str, seed: int, alters: float = 0) -> None:
+    def __init__(self, settings: Settings, table: str, seed: int, alters: float = 0, database: str = "") -> None:
         self._dice = random.Random(seed)
         self._table = f"public.{table}"
         self._alters = alters
-        self._database = psycopg2.connect(settings.dsn(settings.package))
+        self._database = psycopg2.connect(settings.dsn(database or settings.package))
         self._kinds: dict[str, str] = {}
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from rich.console import Console
 from lockstep import settings as configuration
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
+from lockstep.contracts.captured import database_of
 from lockstep.errors import LockstepError
 from lockstep.reconcile.with_source import Verified
 from lockstep.reconcile.with_source import verify as work
@@ -26,6 +27,7 @@ def _root() -> None:
 @app.command()
 def verify(
     streams: Streams = None,
+    database: Annotated[str, typer.Option(help="Only the tables of this source database.")] = "",
     timeout: Annotated[int, typer.Option(min=0, help="How long to wait for silver, in seconds.")] = 300,
 ) -> None:
     """Compare silver with the source database, row by row, as of one snapshot of the database; exit code 1 if they differ.
@@ -34,7 +36,8 @@ def verify(
     """
     settings = configuration.load()
     with connect(settings, "cdc") as spark:
-        found = [work(spark, settings, contract, timeout) for contract in chosen(streams)]
+        contracts = [c for c in chosen(streams) if database in ("", database_of(settings, c))]
+        found = [work(spark, settings, contract, timeout) for contract in contracts]
     report(map(sentence, found), differ=any(verified.counts for verified in found))
 
 

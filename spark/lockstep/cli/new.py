@@ -22,12 +22,13 @@ def stream(
     id_column: Annotated[str, typer.Option("--id", help="The column that identifies an event.")] = "event_id",
     key: Annotated[str, typer.Option(help="The column that the records are keyed by.")] = "user_id",
     time: Annotated[str, typer.Option(help="The column that says when it happened.")] = "event_time",
+    database: Annotated[str, typer.Option(help="Of changes: a source database of the setting databases.")] = "",
     form: Annotated[str, typer.Option("--format", help="How values are written: json, avro or protobuf.")] = "json",
 ) -> None:
     """Make a stream: its contract, its schema if it needs one, its suite and its dbt source."""
     found = _settings()
     sources = _lines(found, SOURCES)
-    new = make.Stream(name, kind, make.columns(column), id_column, key, time, form)
+    new = make.Stream(name, kind, make.columns(column), id_column, key, time, form, database)
     _report(found, make.stream(found, new), sources)
 
 

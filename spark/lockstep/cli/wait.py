@@ -9,6 +9,7 @@ import typer
 
 from lockstep import settings as configuration
 from lockstep.contracts import CONTRACTS
+from lockstep.contracts.captured import database_of
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
 from lockstep.definition.tables import serving_of
@@ -43,7 +44,7 @@ def wait(
         raise LockstepError("Give --after or --lsn, not both.")
     settings, (one,), began = configuration.load(), chosen(view), time.monotonic()
     if lsn:
-        await_capture(settings, _number(lsn), timeout)
+        await_capture(settings, _database(settings, one), _number(lsn), timeout)
     offsets = by_stream(parse_offsets(after), one.streams, serving_of(one)) if after else _ends(settings, one)
     work(settings, one, offsets, max(timeout - (time.monotonic() - began), 0))
     typer.echo(f"{serving_of(one)} has it, after {time.monotonic() - began:.1f} s.")
@@ -53,6 +54,16 @@ def _ends(settings: Settings, view: View) -> Mapping[str, Offsets]:
     topics = {stream: CONTRACTS[stream].topic for stream in view.streams}
     found = offsets_of_topics(settings, [*topics.values()])
     return {stream: {p: last for p, (_, last) in found[topic].partitions.items()} for stream, topic in topics.items()}
+
+
+def _database(settings: Settings, view: View) -> str:
+    """The source database of the view's captured tables."""
+    found = sorted({database_of(settings, c) for c in map(CONTRACTS.__getitem__, view.streams) if c.kind == "changes"})
+    if len(found) > 1:
+        raise LockstepError(
+            f"{view.name} reads tables of {' and '.join(found)}, each of which has LSNs of its own: give --after instead."
+        )
+    return found[0] if found else settings.package
 
 
 def _number(lsn: str) -> int:

@@ -26,6 +26,8 @@ class Contract:
         topic: the Kafka topic.
         kind: ``events`` (immutable facts) or ``changes`` (Debezium envelopes of one PostgreSQL table).
         columns: the payload's columns, in order, and their Spark types. For ``changes``, those of the source table's row.
+        database: for ``changes``, the source database, with whose name the topic begins. Empty: the one that has the name of
+            the project's package; the setting ``databases`` has others.
         key: the columns that make the record's key.
         unique_id: the columns that identify one event, or one row of the source table.
         event_time: the column with the time of the event (UTC). Changes are ordered by the time of their commit: for them
@@ -78,6 +80,7 @@ class Contract:
     # Not in the repr, which is part of the version of each view: no row depends on these.
     max_lag: timedelta | None = field(default=None, repr=False)
     valid_from: str = field(default="", repr=False)
+    database: str = field(default="", repr=False)
     subject: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
     column_descriptions: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -90,6 +93,11 @@ class Contract:
             found.append(
                 f"valid_from is {self.valid_from}, which is no column of type TIMESTAMP of a stream of changes: correct it, or "
                 "leave it out"
+            )
+        if self.database and (self.kind != "changes" or not self.topic.startswith(f"{self.database}.")):
+            found.append(
+                f"its database is {self.database}, and its topic {self.topic}: changes of a table are in the topic "
+                f"{self.database}.<schema>.<table>, and events have no database"
             )
         if self.subject and self.columns.get(self.subject) != "STRING":
             found.append(f"subject is {self.subject}, which is no column of type STRING: correct it, or leave it out")

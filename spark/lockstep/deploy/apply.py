@@ -42,8 +42,9 @@ def apply(stack: "Stack", observed: Observed, say: Callable[[str], None]) -> Non
     if observed.new_services:
         stack.up([*observed.new_services], say)
     if observed.capture.new or observed.capture.gone:
-        tables = captured_tables(stack.settings)
-        (connector.register if tables else connector.remove)(stack.settings)
+        connector.register(stack.settings)
+        connector.remove_unused(stack.settings)
+        tables = [table for name in stack.settings.sources for table in captured_tables(stack.settings, name)]
         say(f"connect: captures {', '.join(tables) or 'nothing'}")
     if observed.tables:
         columns.follow(stack.settings, observed.tables)

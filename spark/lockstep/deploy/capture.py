@@ -1,9 +1,9 @@
-"""Tables of the source database that are captured from now on, or not any more, and what they lack."""
+"""Tables of the source databases that are captured from now on, or not any more, and what they lack."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from lockstep.contracts import CONTRACTS
+from lockstep.contracts.captured import captured
 from lockstep.deploy.plan import Capture
 from lockstep.stack import connect_api, source
 from lockstep.stack.connector_config import connector_config, new_tables
@@ -16,16 +16,25 @@ if TYPE_CHECKING:
 
 
 def look(settings: "Settings") -> Capture:
-    """Compare the contracts with the connector. Where Kafka Connect or the source does not answer, `lockstep status` says so."""
+    """Compare the contracts with the connectors. Where Kafka Connect or a source does not answer, `lockstep status` says so."""
+    found = [_look(settings, database) for database in settings.sources]
+    lacking = {name: reasons for one in found for name, reasons in one.lacking.items()}
+    return Capture(tuple(n for one in found for n in one.new), tuple(n for one in found for n in one.gone), lacking)
+
+
+def _look(settings: "Settings", database: str) -> Capture:
     try:
-        config, wanted = connect_api.registered(settings), connector_config(settings)
+        config, wanted = connect_api.registered(settings, database), connector_config(settings, database)
         new, gone = new_tables(config, wanted), new_tables(wanted, config)
-        there = source.look_at(settings, new) if new else {}
+        there = source.look_at(settings, database, new) if new else {}
     except Unhealthy:
         return Capture()
-    by_table = {c.topic.removeprefix(f"{settings.package}."): c for c in CONTRACTS.values() if c.kind == "changes"}
-    reasons = {name: tuple(lacks(name, by_table[name], there.get(name))) for name in new}
-    return Capture(tuple(new), tuple(gone), {name: why for name, why in reasons.items() if why})
+    # The tables of other databases than the project's are named with it.
+    prefix = "" if database == settings.package else f"{database}."
+    contracts = captured(settings, database)
+    reasons = {name: tuple(lacks(name, contracts[name], there.get(name))) for name in new}
+    lacking = {f"{prefix}{name}": why for name, why in reasons.items() if why}
+    return Capture(tuple(f"{prefix}{name}" for name in new), tuple(f"{prefix}{name}" for name in gone), lacking)
 
 
 def lacks(name: str, contract: "Contract", table: "SourceTable | None") -> "Iterable[str]":

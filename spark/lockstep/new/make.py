@@ -32,6 +32,7 @@ class Stream:
         id, key: the columns that identify an event (a row), and that its records are keyed by.
         time: when it happened; for changes it may be empty.
         format: how values are written: json, avro or protobuf.
+        database: of changes, the source database; empty: the one that has the name of the project's package.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Stream:
     key: str
     time: str
     format: str = "json"
+    database: str = ""
 
 
 def columns(texts: Iterable[str]) -> dict[str, str]:
@@ -75,6 +77,7 @@ def stream(settings: Settings, new: Stream) -> list[Path]:
     """
     _check_name(settings, new.name, "contracts")
     _check_columns(new)
+    _check_database(settings, new)
     required = list(dict.fromkeys([new.id, *([new.time] if new.kind == "events" else []), new.key]))
     words = {
         "name": new.name,
@@ -85,6 +88,8 @@ def stream(settings: Settings, new: Stream) -> list[Path]:
         "key": new.key,
         "time": new.time,
         "format": "",
+        "source": new.database or settings.package,
+        "database": f'    database="{new.database}",\n' if new.database else "",
         "required": ", ".join(f'"{name}"' for name in required) + ("," if len(required) == 1 else ""),
     }
     schema = {}
@@ -160,6 +165,16 @@ def _check_columns(new: Stream) -> None:
             raise NotMade(f"The {what} {column!r} is not one of the columns {', '.join(new.columns)}.")
     if new.time and new.columns[new.time] != "TIMESTAMP":
         raise NotMade(f"{new.time} is {new.columns[new.time]}: a stream's time is a TIMESTAMP.")
+
+
+def _check_database(settings: Settings, new: Stream) -> None:
+    if new.database and new.kind != "changes":
+        raise NotMade("Only changes have a database: leave it out, or make a stream of --kind changes.")
+    if new.database and new.database not in settings.sources:
+        raise NotMade(
+            f"There is no source database {new.database!r}: add it to [[tool.lockstep.databases]], or name one of "
+            f"{', '.join(settings.sources)}."
+        )
 
 
 def _check_input(contract: Contract, kind: str) -> None:

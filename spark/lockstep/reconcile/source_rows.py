@@ -14,6 +14,7 @@ import psycopg2
 import pyarrow as pa
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
+from lockstep.contracts.captured import database_of, table_of
 from lockstep.errors import LockstepError
 from lockstep.reconcile.source_query import BEYOND, select
 from lockstep.refine.tokens import token
@@ -82,24 +83,19 @@ class Snapshot:
         Raises:
             SourceUnreadable: the database does not give them.
         """
+        source, table = database_of(self.settings, self.contract), table_of(self.settings, self.contract)
         size = None if {*self.contract.unique_id} & {*self.contract.pii} else CHUNK
         schema = self.schema.append(pa.field(BEYOND, pa.list_(pa.string())))
-        with _reading(self.settings, self.contract), closing(_connect(self.settings)) as database:
-            database.set_session(isolation_level="REPEATABLE READ", readonly=True)
-            with database.cursor() as cursor:
+        with _reading(self.settings, self.contract), closing(_connect(self.settings, source)) as session:
+            session.set_session(isolation_level="REPEATABLE READ", readonly=True)
+            with session.cursor() as cursor:
                 cursor.execute("SET TRANSACTION SNAPSHOT %s", (self.id,))
                 cursor.execute("SET TIME ZONE 'UTC'")
-                table = table_of(self.settings, self.contract)
                 there = _columns(cursor, table)
-            if lost := [name for name in self.contract.unique_id if name not in there]:
-                what = (
-                    f"has no column {', '.join(lost)}, which is of the contract's unique_id"
-                    if there
-                    else "does not exist"
-                )
-                raise SourceUnreadable(f"{self.settings.package}: the table {'.'.join(table)} {what}.")
+            if not {*self.contract.unique_id} <= there:
+                raise SourceUnreadable(f"{source}: the table {'.'.join(table)} {_lacks_key(self.contract, there)}.")
             # A session's cursor that is no named one would have all rows in memory.
-            with database.cursor("lockstep_verify") as cursor:
+            with session.cursor("lockstep_verify") as cursor:
                 cursor.execute(select(table, self.schema, self.contract.unique_id, there))
                 while True:
                     rows = cursor.fetchmany(size) if size else cursor.fetchall()
@@ -107,12 +103,6 @@ class Snapshot:
                     yield _chunk(rows, schema, self.contract, is_last=is_last)
                     if is_last:
                         return
-
-
-def table_of(settings: "Settings", contract: "Contract") -> tuple[str, str]:
-    """The schema and the name of the captured table, which the name of the topic ends with."""
-    schema, _, name = contract.topic.removeprefix(f"{settings.package}.").partition(".")
-    return schema, name
 
 
 @contextmanager
@@ -126,7 +116,7 @@ def snapshot(settings: "Settings", contract: "Contract", schema: pa.Schema) -> I
         SourceUnreadable: the database does not answer.
     """
     with _reading(settings, contract):
-        database = _connect(settings)
+        database = _connect(settings, database_of(settings, contract))
     with closing(database):
         with _reading(settings, contract), database.cursor() as cursor:
             database.set_session(isolation_level="REPEATABLE READ", readonly=True)
@@ -153,11 +143,11 @@ def _reading(settings: "Settings", contract: "Contract") -> Iterator[None]:
     try:
         yield
     except psycopg2.Error as error:
-        name = ".".join(table_of(settings, contract))
-        raise SourceUnreadable(f"{settings.package}: the table {name} cannot be read: {error}".strip()) from error
+        database, name = database_of(settings, contract), ".".join(table_of(settings, contract))
+        raise SourceUnreadable(f"{database}: the table {name} cannot be read: {error}".strip()) from error
 
 
-def await_capture(settings: "Settings", lsn: int, seconds: float) -> None:
+def await_capture(settings: "Settings", database: str, lsn: int, seconds: float) -> None:
     """Wait until Debezium has sent what was committed below an LSN. When it reads the tables anew, it has no slot for a while.
 
     Raises:
@@ -166,20 +156,20 @@ def await_capture(settings: "Settings", lsn: int, seconds: float) -> None:
     """
     attempts = Retrying(stop=stop_after_delay(seconds), wait=wait_fixed(_WAIT_SECONDS), retry=retry_if_not_result(bool))
     try:
-        attempts(lambda: (captured_to(settings) or 0) >= lsn)
+        attempts(lambda: (captured_to(settings, database) or 0) >= lsn)
     except RetryError:
-        reached = captured_to(settings)
+        reached = captured_to(settings, database)
         if reached is None:
             raise SourceUnreadable(
-                f"The source database {settings.package} has no replication slot, so nothing captures it: `lockstep up connect`."
+                f"The source database {database} has no replication slot, so nothing captures it: `lockstep up connect`."
             ) from None
         raise NotCaptured(
-            f"{settings.package}: Debezium has sent what was committed below LSN {reached:,}, and not yet up to "
+            f"{database}: Debezium has sent what was committed below LSN {reached:,}, and not yet up to "
             f"{lsn:,}, after {seconds:g} s. See `lockstep status` for the service connect."
         ) from None
 
 
-def captured_to(settings: "Settings") -> int | None:
+def captured_to(settings: "Settings", database: str) -> int | None:
     """The LSN up to which Debezium has sent what was committed; None: the database has no slot of Debezium.
 
     Raises:
@@ -189,32 +179,30 @@ def captured_to(settings: "Settings") -> int | None:
         "SELECT max(confirmed_flush_lsn - '0/0')::bigint FROM pg_replication_slots WHERE database = current_database()"
     )
     try:
-        with closing(_connect(settings)) as database, database.cursor() as cursor:
+        with closing(_connect(settings, database)) as session, session.cursor() as cursor:
             cursor.execute(slots)
             ((lsn,),) = cursor.fetchall()
     except psycopg2.Error as error:
-        raise SourceUnreadable(f"The source database {settings.package} does not answer: {error}".strip()) from error
+        raise SourceUnreadable(f"The source database {database} does not answer: {error}".strip()) from error
     return None if lsn is None else int(lsn)
 
 
-def _connect(settings: "Settings") -> "Connection":
-    connection: Connection = psycopg2.connect(
-        settings.dsn(settings.package), connect_timeout=10, application_name="lockstep"
-    )
+def _connect(settings: "Settings", database: str) -> "Connection":
+    connection: Connection = psycopg2.connect(settings.dsn(database), connect_timeout=10, application_name="lockstep")
     return connection
 
 
-def columns_of(settings: "Settings", contracts: "Iterable[Contract]") -> dict[str, frozenset[str]]:
-    """By the name of a captured table in the lake, its columns in the source database; none where there is no such table.
+def columns_of(settings: "Settings", database: str, tables: "Iterable[str]") -> dict[str, frozenset[str]]:
+    """By table (``schema.name``) of a source database, its columns; none where there is no such table.
 
     Raises:
         SourceUnreadable: the database does not answer.
     """
     try:
-        with closing(_connect(settings)) as database, database.cursor() as cursor:
-            return {contract.name: _columns(cursor, table_of(settings, contract)) for contract in contracts}
+        with closing(_connect(settings, database)) as session, session.cursor() as cursor:
+            return {table: _columns(cursor, (table.partition(".")[0], table.partition(".")[2])) for table in tables}
     except psycopg2.Error as error:
-        raise SourceUnreadable(f"The source database {settings.package} does not answer: {error}".strip()) from error
+        raise SourceUnreadable(f"The source database {database} does not answer: {error}".strip()) from error
 
 
 def _columns(cursor: Any, table: tuple[str, str]) -> frozenset[str]:
@@ -223,6 +211,11 @@ def _columns(cursor: Any, table: tuple[str, str]) -> frozenset[str]:
         "SELECT column_name::text FROM information_schema.columns WHERE (table_schema, table_name) = (%s, %s)", table
     )
     return frozenset(name for (name,) in cursor.fetchall())
+
+
+def _lacks_key(contract: "Contract", there: frozenset[str]) -> str:
+    lost = ", ".join(name for name in contract.unique_id if name not in there)
+    return f"has no column {lost}, which is of the contract's unique_id" if there else "does not exist"
 
 
 def _chunk(rows: list[tuple[Any, ...]], schema: pa.Schema, contract: "Contract", *, is_last: bool) -> Chunk:

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep import lake, ledger
+from lockstep.contracts.captured import database_of
 from lockstep.definition.columns import ddl
 from lockstep.definition.tables import Tables
 from lockstep.ingest.offsets import topic_offsets
@@ -104,7 +105,7 @@ def verify(spark: "SparkSession", settings: "Settings", contract: "Contract", se
 
 def _await(settings: "Settings", contract: "Contract", source: Snapshot, seconds: int) -> None:
     """Wait until silver has all changes that the snapshot sees."""
-    await_capture(settings, source.lsn, seconds)
+    await_capture(settings, database_of(settings, contract), source.lsn, seconds)
     attempts = Retrying(stop=stop_after_delay(seconds), wait=wait_fixed(_WAIT_SECONDS), retry=retry_if_not_result(bool))
     ends = {p: last for p, (_, last) in topic_offsets(settings, contract.topic).partitions.items()}
     try:

@@ -8,7 +8,7 @@ import javaproperties
 from lockstep.kafka_clients import java_properties
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
-from lockstep.stack import connector, jars, net
+from lockstep.stack import connector, connector_config, jars, net
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.java import find_java
 from lockstep.stack.services import Launch, Service, run_dir
@@ -45,8 +45,8 @@ def launch(settings: Settings) -> Launch:
     # It starts often and computes little. With the first compiler (C1) alone, a start costs half.
     argv += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     argv += [f"-Dlog4j2.configurationFile={_INFRA / 'log4j2.properties'}", "-cp", classpath]
-    # The connector's configuration names this variable, so Connect neither stores the password nor shows it over REST.
-    env = {"LOCKSTEP_POSTGRES_PASSWORD": settings.postgres_password.get_secret_value()}
+    # The connectors' configurations name these variables, so Connect neither stores the passwords nor shows them over REST.
+    env = {connector_config.password_variable(settings, name): settings.password(name) for name in settings.sources}
     return Launch([*argv, "org.apache.kafka.connect.cli.ConnectDistributed", str(_file(settings))], env, settings.home)
 
 

@@ -1,4 +1,4 @@
-"""Kafka Connect's REST interface, for the connector that has the name of the project's package."""
+"""Kafka Connect's REST interface, for connectors, each of which has the name of its source database."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,36 +15,36 @@ from lockstep.stack.errors import StackError, Unhealthy
 PATIENCE = 60.0
 
 
-def state(settings: Settings) -> str:
+def state(settings: Settings, name: str) -> str:
     """The connector's state; STOPPED only when its tasks have ended too."""
-    status = get(settings, f"/{settings.package}/status")
+    status = get(settings, f"/{name}/status")
     shown: str = status["connector"]["state"]
     return "STOPPING" if shown == "STOPPED" and status["tasks"] else shown
 
 
-def call(settings: Settings, method: str, path: str, body: Mapping[str, str] | None = None) -> None:
-    """Change the connector.
+def call(settings: Settings, name: str, method: str, path: str, body: Mapping[str, str] | None = None) -> None:
+    """Change a connector.
 
     Raises:
         StackError: Kafka Connect refuses it.
         Unhealthy: Kafka Connect does not answer.
     """
-    answer = _request(method, f"{settings.connect_url}/connectors/{settings.package}{path}", body)
+    answer = _request(method, f"{settings.connect_url}/connectors/{name}{path}", body)
     if not answer.is_success:
         raise StackError(
-            f"Kafka Connect refused the connector ({method} {path}: {answer.status_code}): {answer.text}",
+            f"Kafka Connect refused the connector {name} ({method} {path}: {answer.status_code}): {answer.text}",
             "correct infra/connect/source.json or what it names, then `lockstep up connect`.",
         )
 
 
-def stop(settings: Settings) -> None:
-    """Stop the connector, and wait until its tasks have ended.
+def stop(settings: Settings, name: str) -> None:
+    """Stop a connector, and wait until its tasks have ended.
 
     Raises:
         StackError: it does not stop.
     """
-    call(settings, "PUT", "/stop")
-    await_(lambda: state(settings) == "STOPPED", "the connector does not stop")
+    call(settings, name, "PUT", "/stop")
+    await_(lambda: state(settings, name) == "STOPPED", f"the connector {name} does not stop")
 
 
 def await_(condition: Callable[[], bool], otherwise: str) -> None:
@@ -73,13 +73,13 @@ def get(settings: Settings, path: str) -> Any:
     return answer.json()
 
 
-def registered(settings: Settings) -> dict[str, str]:
-    """The connector's configuration; empty if there is none.
+def registered(settings: Settings, name: str) -> dict[str, str]:
+    """A connector's configuration; empty if there is none.
 
     Raises:
         Unhealthy: Kafka Connect does not answer.
     """
-    answer = _request("GET", f"{settings.connect_url}/connectors/{settings.package}/config")
+    answer = _request("GET", f"{settings.connect_url}/connectors/{name}/config")
     return {name: value for name, value in answer.json().items() if name != "name"} if answer.is_success else {}
 
 

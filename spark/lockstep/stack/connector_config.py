@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from string import Template
 from typing import Any
 
-from lockstep.contracts import CONTRACTS
+from lockstep.contracts.captured import captured
 from lockstep.definition.columns import FIRST_GENERATION
 from lockstep.refine.parse import GENERATION
 from lockstep.resources import resource
@@ -20,25 +20,41 @@ _TEMPLATE = resource("infra") / "connect" / "source.json"
 _SOURCE, _NUMBER = "lockstep.source", "transforms.generation.value.literal"
 
 
-def captured_tables(settings: Settings) -> list[str]:
-    """The tables (``schema.name``) whose changes the project's contracts read, sorted."""
-    prefix = f"{settings.package}."
-    return sorted(c.topic.removeprefix(prefix) for c in CONTRACTS.values() if c.kind == "changes")
+def captured_tables(settings: Settings, database: str) -> list[str]:
+    """The tables (``schema.name``) of a source database whose changes the project's contracts read, sorted."""
+    return sorted(captured(settings, database))
 
 
-def connector_config(settings: Settings, generation: int = FIRST_GENERATION, source: str = "") -> dict[str, str]:
-    """The connector's configuration: ``infra/connect/source.json`` with the addresses and the tables of the contracts.
+def slot(settings: Settings, database: str) -> str:
+    """The name of the replication slot: databases of one server have slots of different names."""
+    return "lockstep" if database == settings.package else f"lockstep_{database}"
+
+
+def password_variable(settings: Settings, database: str) -> str:
+    """The variable of the worker that has the password."""
+    return f"LOCKSTEP_{'POSTGRES' if database == settings.package else f'DATABASE_{database.upper()}'}_PASSWORD"
+
+
+def connector_config(
+    settings: Settings, database: str, generation: int = FIRST_GENERATION, source: str = ""
+) -> dict[str, str]:
+    """A connector's configuration: ``infra/connect/source.json`` with the addresses and the tables of the contracts.
 
     Args:
+        database: the name of the source database.
         generation: of the source, from now on.
         source: the database that it is of, as :func:`lockstep.stack.source.source_now` names it.
     """
+    at = settings.database(database)
     values = {
-        "postgres_host": settings.postgres_host,
-        "postgres_port": str(settings.postgres_port),
-        "postgres_user": settings.postgres_user,
-        "database": settings.package,
-        "tables": ",".join(captured_tables(settings)),
+        "postgres_host": at.host,
+        "postgres_port": str(at.port),
+        "postgres_user": at.user,
+        "password": password_variable(settings, database),
+        "name": at.database,
+        "database": database,
+        "slot": slot(settings, database),
+        "tables": ",".join(captured_tables(settings, database)),
         "header": GENERATION,
         "generation": str(generation),
         "source": source,

@@ -31,8 +31,9 @@ _ACCOUNTS = ("postgres", "nobody")
 
 
 def databases(settings: Settings) -> tuple[str, ...]:
-    """The source database, which has the name of the project's package, the control database and Airflow's metadata."""
-    return (settings.package, settings.control_database, "airflow")
+    """The databases of this server: sources, first the one with the name of the project's package, control, Airflow's."""
+    others = (settings.database(source.name).database for source in settings.databases if not source.host)
+    return (settings.package, settings.control_database, "airflow", *others)
 
 
 def base_dir(settings: Settings) -> Path:
@@ -174,11 +175,16 @@ def post_start(settings: Settings) -> None:
         for name in databases(settings):
             if name not in existing:
                 cursor.execute(sql.SQL("CREATE DATABASE {} STRATEGY wal_log").format(sql.Identifier(name)))
-    with connected(settings, settings.package) as database, database.cursor() as cursor:
-        cursor.execute(_SOURCE_SETUP.read_text())
+    prepare_source(settings, settings.package)
     schema.apply(settings)
     for table in lake.tables(settings, ["ops"]):
         recover(settings, table)
+
+
+def prepare_source(settings: Settings, database: str) -> None:
+    """Make what change capture needs in a source database, where it is missing."""
+    with connected(settings, database) as session, session.cursor() as cursor:
+        cursor.execute(_SOURCE_SETUP.read_text())
 
 
 def external(settings: Settings) -> bool:

@@ -15,6 +15,8 @@ READ_BY: Mapping[str, tuple[str, ...]] = {
     "env": (),
     "kafka_memory": ("kafka",),
     "connect_memory": ("connect",),
+    # `lockstep cdc verify` reads them too, by hand.
+    **dict.fromkeys(("databases", "database_passwords"), ("connect", "monitor")),
     "spark_ui_port": ("spark",),
     "spark_master": ("spark",),
     "spark_config": ("spark",),

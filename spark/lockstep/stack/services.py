@@ -99,11 +99,12 @@ def log_file(settings: Settings, name: str) -> Path:
 
 def environment(settings: Settings) -> dict[str, str]:
     """The settings as ``LOCKSTEP_*`` variables, so that a child process reads the same ones. Secrets stay in their file."""
-    values = {name: getattr(settings, name) for name in type(settings).model_fields if name != "notifiers"}
-    notifiers = json.dumps([notifier.model_dump(mode="json", by_alias=True) for notifier in settings.notifiers])
+    values = {name: getattr(settings, name) for name in type(settings).model_fields}
+    for name in ("notifiers", "databases"):
+        values[name] = json.dumps([entry.model_dump(mode="json", by_alias=True) for entry in values[name]])
     return {
         f"LOCKSTEP_{name.upper()}": str(value)
-        for name, value in {**values, "notifiers": notifiers}.items()
+        for name, value in values.items()
         if value is not None and not isinstance(value, SecretStr)
     }
 

@@ -1,4 +1,4 @@
-"""The source database: which one it is, and what its captured tables tell of their old rows."""
+"""A source database: which one it is, and what its captured tables tell of their old rows."""
 
 import json
 import uuid
@@ -13,7 +13,7 @@ from lockstep.stack import postgres
 from lockstep.stack.errors import Unhealthy
 
 
-def source_now(settings: Settings) -> tuple[str, int]:
+def source_now(settings: Settings, database: str) -> tuple[str, int]:
     """Which database it is (``system identifier/timeline``), and its newest LSN.
 
     Another server has another identifier. A server that was promoted, or restored up to some instant, has another timeline.
@@ -23,13 +23,14 @@ def source_now(settings: Settings) -> tuple[str, int]:
     """
     ((identity, lsn),) = _rows(
         settings,
+        database,
         "SELECT system_identifier || '/' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), "
         "(pg_current_wal_insert_lsn() - '0/0')::bigint FROM pg_control_system()",
     )
     return identity, lsn
 
 
-def without_old_rows(settings: Settings, tables: Iterable[str]) -> list[str]:
+def without_old_rows(settings: Settings, database: str, tables: Iterable[str]) -> list[str]:
     """Those of the tables (``schema.name``) that exist without ``REPLICA IDENTITY FULL``, sorted.
 
     Their changes do not have the row as it was before. Debezium invents values for the columns of a deleted row that are NOT
@@ -40,6 +41,7 @@ def without_old_rows(settings: Settings, tables: Iterable[str]) -> list[str]:
     """
     found = _rows(
         settings,
+        database,
         "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname || '.' || c.relname = ANY(%s) AND c.relkind IN ('r', 'p') AND c.relreplident <> 'f' ORDER BY 1",
         [*tables],
@@ -47,7 +49,7 @@ def without_old_rows(settings: Settings, tables: Iterable[str]) -> list[str]:
     return [name for (name,) in found]
 
 
-def ask_for_snapshot(settings: Settings, tables: Iterable[str]) -> None:
+def ask_for_snapshot(settings: Settings, database: str, tables: Iterable[str]) -> None:
     """Have Debezium read the rows of these tables (``schema.name``), when it comes to this place in the log.
 
     It stops to read the log meanwhile, so that a row and its changes come in their order.
@@ -58,9 +60,9 @@ def ask_for_snapshot(settings: Settings, tables: Iterable[str]) -> None:
     asked = json.dumps({"type": "BLOCKING", "data-collections": [table.replace(".", r"\.") for table in tables]})
     request = str(uuid.uuid4())
     statement = "INSERT INTO public.debezium_signal VALUES (%s, 'execute-snapshot', %s) RETURNING id"
-    _rows(settings, statement, request, asked)
+    _rows(settings, database, statement, request, asked)
     # Debezium reads it in the log, so the table stays empty.
-    _rows(settings, "DELETE FROM public.debezium_signal WHERE id = %s RETURNING id", request)
+    _rows(settings, database, "DELETE FROM public.debezium_signal WHERE id = %s RETURNING id", request)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class SourceTable:
     is_readable: bool
 
 
-def look_at(settings: Settings, tables: Iterable[str]) -> dict[str, SourceTable]:
+def look_at(settings: Settings, database: str, tables: Iterable[str]) -> dict[str, SourceTable]:
     """Those of the tables (``schema.name``) that exist, by name.
 
     Raises:
@@ -90,6 +92,7 @@ def look_at(settings: Settings, tables: Iterable[str]) -> dict[str, SourceTable]
     """
     found = _rows(
         settings,
+        database,
         """
         SELECT n.nspname || '.' || c.relname,
           (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_index i JOIN pg_attribute a
@@ -110,21 +113,21 @@ def look_at(settings: Settings, tables: Iterable[str]) -> dict[str, SourceTable]
     }
 
 
-def drop_slot(settings: Settings, slot: str) -> bool:
+def drop_slot(settings: Settings, database: str, slot: str) -> bool:
     """Drop a replication slot; whether it is gone. A slot that is in use stays.
 
     Raises:
         Unhealthy: the database does not answer.
     """
     drop = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s AND NOT active"
-    _rows(settings, drop, slot)
-    return not _rows(settings, "SELECT FROM pg_replication_slots WHERE slot_name = %s", slot)
+    _rows(settings, database, drop, slot)
+    return not _rows(settings, database, "SELECT FROM pg_replication_slots WHERE slot_name = %s", slot)
 
 
-def _rows(settings: Settings, query: str, *values: Any) -> list[tuple[Any, ...]]:
+def _rows(settings: Settings, database: str, query: str, *values: Any) -> list[tuple[Any, ...]]:
     try:
-        with postgres.connected(settings, settings.package) as database, database.cursor() as cursor:
+        with postgres.connected(settings, database) as connection, connection.cursor() as cursor:
             cursor.execute(query, values or None)
             return cursor.fetchall()
     except psycopg2.Error as error:
-        raise Unhealthy(f"the source database {settings.package} does not answer: {error}".strip()) from error
+        raise Unhealthy(f"the source database {database} does not answer: {error}".strip()) from error

@@ -1,10 +1,11 @@
 """What captured tables have in their contracts and not in their source database: a column or a table was dropped, or renamed."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from lockstep.contracts import CONTRACTS
-from lockstep.reconcile.source_rows import SourceUnreadable, columns_of, table_of
+from lockstep.contracts.captured import captured
+from lockstep.reconcile.source_rows import SourceUnreadable, columns_of
 
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
@@ -17,12 +18,12 @@ def drifts(settings: "Settings", names: Collection[str]) -> dict[str, str]:
     Args:
         names: streams whose topic has records. A table that never had any may be made later.
     """
-    captured = [contract for name, contract in CONTRACTS.items() if contract.kind == "changes" and name in names]
-    try:
-        there = columns_of(settings, captured) if captured else {}
-    except SourceUnreadable:
-        return {}
-    found = {c.name: drift(c, ".".join(table_of(settings, c)), there[c.name]) for c in captured if c.name in there}
+    found: dict[str, str] = {}
+    for database in settings.sources:
+        tables = {table: contract for table, contract in captured(settings, database).items() if contract.name in names}
+        with suppress(SourceUnreadable):
+            there = columns_of(settings, database, tables) if tables else {}
+            found |= {tables[table].name: drift(tables[table], table, columns) for table, columns in there.items()}
     return {name: text for name, text in found.items() if text}
 
 

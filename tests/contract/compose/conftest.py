@@ -86,7 +86,8 @@ def container(
         variables = image_settings | services[service]["environment"] | {"LOCKSTEP_HOME": tmp_path}
         with monkeypatch.context() as patch:
             for name, value in variables.items():
-                patch.setenv(name, str(value))
+                # Of a variable without a value, Compose makes an empty one.
+                patch.setenv(name, "" if value is None else str(value))
             return Settings(_env_file=None)  # type: ignore[call-arg]
 
     return load

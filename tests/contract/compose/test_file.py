@@ -22,6 +22,7 @@ SECRET_FIELDS = {
 }
 # Given by whoever receives alerts or runs another Spark server; without them there is none.
 GIVEN = {
+    "LOCKSTEP_DATABASE_PASSWORDS",
     "LOCKSTEP_WEBHOOK_TOKEN",
     "LOCKSTEP_MAIL_PASSWORD",
     "LOCKSTEP_SPARK_TOKEN",

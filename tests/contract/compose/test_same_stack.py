@@ -159,7 +159,7 @@ def test_containers_find_each_other_by_their_names(services: dict[str, Any], con
         assert found.spark_remote == f"sc://spark:{DEFAULTS['LOCKSTEP_SPARK_PORT']}"
         assert found.connect_url == f"http://connect:{DEFAULTS['LOCKSTEP_CONNECT_PORT']}"
         assert found.airflow_url == f"http://airflow-api-server:{DEFAULTS['LOCKSTEP_AIRFLOW_PORT']}"
-    assert connector_config.connector_config(container("connect-post-start"))["database.hostname"] == "postgres"
+    assert connector_config.connector_config(container("connect-post-start"), "shop")["database.hostname"] == "postgres"
 
 
 def test_airflows_processes_share_their_secrets_and_their_home(services: dict[str, Any], container: Any) -> None:

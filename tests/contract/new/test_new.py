@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from lockstep.formats.json_text import json_text
 from lockstep.new import make
 from lockstep.new.make import Stream
 from lockstep.new.render import SOURCES, NotMade, rendered
-from lockstep.settings import Settings
+from lockstep.settings import Database, Settings
 
 RETURNS = Stream(
     "returns",
@@ -266,3 +267,18 @@ def test_a_format_that_does_not_exist_is_refused_and_changes_have_none(empty):
         make.stream(empty, Stream("visits", "events", COLUMNS, id="id", key="id", time="at", format="xml"))
     with pytest.raises(NotMade, match="Debezium's JSON"):
         make.stream(empty, Stream("visits", "changes", COLUMNS, id="id", key="id", time="at", format="avro"))
+
+
+def test_a_table_of_another_database_is_made_with_its_name_and_a_database_that_is_not_there_is_refused(empty):
+    two = empty.model_copy(update={"databases": (Database(name="crm"),)})
+    with pytest.raises(NotMade, match=r"There is no source database 'erp'.*name one of .*, crm"):
+        make.stream(two, replace(SUPPLIERS, database="erp"))
+    with pytest.raises(NotMade, match="Only changes have a database"):
+        make.stream(two, replace(RETURNS, database="crm"))
+    file, *_ = make.stream(two, replace(SUPPLIERS, database="crm"))
+    names = {}
+    exec((empty.project / file).read_text(), names)  # noqa: S102 - it was made here
+    contract = names["CONTRACT"]
+    assert (contract.database, contract.topic, contract.problems) == ("crm", "crm.public.suppliers", [])
+    for wrong in (replace(contract, topic="shop.public.suppliers"), replace(contract, kind="events")):
+        assert "its database is crm, and its topic" in wrong.problems[0]

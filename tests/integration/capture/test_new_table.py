@@ -61,7 +61,7 @@ def test_with_its_last_table_the_connector_goes_and_a_table_that_comes_back_is_r
         for name in [n for n, contract in CONTRACTS.items() if contract.kind == "changes"]:
             patch.delitem(CONTRACTS, name)
         assert f"public.{captured.name}" in capture.look(settings).gone
-        connector.remove(settings)
+        connector.remove(settings, settings.package)
         assert capture.look(settings) == Capture()
     with postgres.connected(settings, settings.package) as database, database.cursor() as sql:
         sql.execute("SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'lockstep'")
@@ -78,7 +78,7 @@ def test_the_plan_names_what_a_new_table_lacks(settings, stack, captured, monkey
     with postgres.connected(settings, settings.package) as database, database.cursor() as sql:
         sql.execute("CREATE TABLE public.poor (place TEXT PRIMARY KEY, id BIGINT)")
         try:
-            table = source.look_at(settings, ["public.poor", "public.none"])
+            table = source.look_at(settings, settings.package, ["public.poor", "public.none"])
         finally:
             sql.execute("DROP TABLE public.poor")
     assert [*table] == ["public.poor"]

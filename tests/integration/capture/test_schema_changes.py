@@ -65,7 +65,7 @@ def test_a_column_that_is_dropped_is_named_and_a_new_snapshot_makes_the_lake_equ
         assert drifts(settings, [captured.name]) == {
             captured.name: f"public.{captured.name} in the source database has no column note: its changes have null there"
         }
-        begin_generation(settings)
+        begin_generation(settings, settings.package)
         assert verify(spark, settings, captured, 120).counts == {}
 
 
@@ -87,7 +87,7 @@ def test_a_needed_column_that_is_renamed_puts_changes_aside_until_the_contract_h
     newer = deploy(replace(captured, columns=columns, required=("id", "height")))
     silver.refine(spark, settings, newer, "run")
     with taken(settings, newer):
-        begin_generation(settings)
+        begin_generation(settings, settings.package)
         assert verify(spark, settings, newer, 120).counts == {}
     rows = spark.table(Tables.of(newer).current).where("NOT _deleted").select("id", "size", "height").collect()
     assert {tuple(row) for row in rows} == {(1, None, 100), (3, None, 3), (4, None, 4), (5, None, 5), (6, None, 600)}

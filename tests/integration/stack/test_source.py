@@ -20,24 +20,24 @@ def test_tables_that_do_not_tell_their_old_rows_are_found(settings, sql):
     names = [f"public.{name}_{suffix}" for name in ("a_key_only", "b_whole", "c_nothing", "d_missing")]
     for name, identity in zip(names[:3], ("DEFAULT", "FULL", "NOTHING"), strict=True):
         sql.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY); ALTER TABLE {name} REPLICA IDENTITY {identity}")
-    assert without_old_rows(settings, reversed(names)) == [names[0], names[2]]
+    assert without_old_rows(settings, settings.package, reversed(names)) == [names[0], names[2]]
 
 
 def test_the_source_keeps_its_name_while_its_log_grows(settings, sql):
-    name, lsn = source_now(settings)
+    name, lsn = source_now(settings, settings.package)
     sql.execute("SELECT pg_logical_emit_message(false, 'test', 'grows')")
-    assert source_now(settings)[0] == name
-    assert source_now(settings)[1] > lsn
+    assert source_now(settings, settings.package)[0] == name
+    assert source_now(settings, settings.package)[1] > lsn
 
 
 def test_a_slot_is_dropped_and_one_that_is_gone_is_no_error(settings, sql):
     slot = f"test_{uuid.uuid4().hex[:8]}"
     sql.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,))
-    assert drop_slot(settings, slot)
-    assert drop_slot(settings, slot)
+    assert drop_slot(settings, settings.package, slot)
+    assert drop_slot(settings, settings.package, slot)
 
 
 def test_a_source_that_does_not_answer_is_named(settings):
     elsewhere = settings.model_copy(update={"postgres_port": 1})
     with pytest.raises(Unhealthy, match="the source database shop does not answer"):
-        source_now(elsewhere)
+        source_now(elsewhere, elsewhere.package)

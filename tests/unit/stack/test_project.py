@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.contracts import captured
 from lockstep.resources import resource
 from lockstep.settings import Settings
 from lockstep.stack import airflow_services as airflow
@@ -27,12 +28,12 @@ def bundles(settings: Settings) -> dict[str, str]:
 
 def test_the_source_database_and_the_topics_have_the_name_of_the_projects_package(acme: Settings) -> None:
     assert postgres.databases(acme) == ("acme", "lockstep", "airflow")
-    config = connector_config.connector_config(acme)
+    config = connector_config.connector_config(acme, acme.package)
     assert (config["database.dbname"], config["topic.prefix"]) == ("acme", "acme")
 
 
 def test_without_a_captured_table_no_connector_is_registered(acme: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connector_config, "CONTRACTS", {})
+    monkeypatch.setattr(captured, "CONTRACTS", {})
     # Any request would fail: this home has no Kafka Connect.
     monkeypatch.setattr(net, "http", lambda: pytest.fail("Kafka Connect was asked"))
     connector.register(acme)

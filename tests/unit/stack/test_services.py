@@ -112,7 +112,7 @@ def test_records_are_never_removed_for_their_age(settings: Settings) -> None:
 
 
 def test_every_captured_contract_is_in_the_connector_and_the_password_is_not(made: Settings) -> None:
-    config = connector_config.connector_config(made)
+    config = connector_config.connector_config(made, made.package)
     captured = {f"shop.{table}" for table in config["table.include.list"].split(",")}
     assert captured == {contract.topic for contract in CONTRACTS.values() if contract.kind == "changes"}
     assert config["database.password"] == "${env:LOCKSTEP_POSTGRES_PASSWORD}"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from lockstep.settings import Settings
+from lockstep.settings import Database, Settings
 from lockstep.stack import airflow_services, broker, connect, secrets, spark_history, spark_properties, started
 from lockstep.stack.readers import FIXED, READ_BY
 from lockstep.stack.registry import SERVICES
@@ -88,6 +88,8 @@ def test_a_setting_changes_the_configuration_of_its_readers_only(
         "event_log": True,
         "cores": 99,
         "notifiers": (),
+        "databases": (Database(name="crm"),),
+        "database_passwords": SecretStr('{"crm": "other"}'),
         "webhook_token": SecretStr("other"),
         "mail_password": SecretStr("other"),
     }

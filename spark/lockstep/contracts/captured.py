@@ -1,0 +1,26 @@
+"""Which table of which source database a contract captures: its topic is named ``<database>.<schema>.<table>``. Pure."""
+
+from typing import TYPE_CHECKING
+
+from lockstep.contracts import CONTRACTS
+
+if TYPE_CHECKING:
+    from lockstep.contracts import Contract
+    from lockstep.settings import Settings
+
+
+def captured(settings: "Settings", database: str) -> "dict[str, Contract]":
+    """By table (``schema.name``), the contracts that capture the tables of a source database."""
+    contracts = [c for c in CONTRACTS.values() if c.kind == "changes" and database_of(settings, c) == database]
+    return {c.topic.removeprefix(f"{database}."): c for c in contracts}
+
+
+def database_of(settings: "Settings", contract: "Contract") -> str:
+    """The name of the source database."""
+    return contract.database or settings.package
+
+
+def table_of(settings: "Settings", contract: "Contract") -> tuple[str, str]:
+    """The schema and the name of the captured table."""
+    schema, _, name = contract.topic.removeprefix(f"{database_of(settings, contract)}.").partition(".")
+    return schema, name
