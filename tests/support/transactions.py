@@ -85,7 +85,7 @@ class Writer:
     def _change(self, cursor: Any) -> None:
         dice, key = self._dice, self._dice.randrange(_KEYS)
         what = dice.choice(["put", "put", "put", "move", "delete", "undone"])
-        if dice.random() < self._alters:
+        if self._alters and dice.random() < self._alters:
             self._alter(cursor)
         elif what == "undone":
             cursor.execute("SAVEPOINT before")

@@ -3,8 +3,12 @@
 import pytest
 from tests.support.invariants import falls, tiles
 
-# One row from minute 1 to 3, then another version of it, and its delete at minute 9; an hour later it is there again.
-SOUND = [(1, 3, 1, None), (3, 9, 3, None), (60, None, 60, None)]
+# One row from minute 1 to 3, then another version of it, and its delete at minute 9; an hour later it is there again. That a
+# version has ended is known when it ends.
+FIRST = [(1, None, 1, 3), (1, 3, 3, None)]
+SECOND = [(3, None, 3, 9), (3, 9, 9, None)]
+AGAIN = [(60, None, 60, None)]
+SOUND = [*FIRST, *SECOND, *AGAIN]
 DELETES = [9]
 
 
@@ -37,12 +41,12 @@ def test_versions_that_follow_each_other_are_sound(spark):
 @pytest.mark.parametrize(
     ("versions", "deletes", "found"),
     [
-        ([(1, 4, 1, None), *SOUND[1:]], DELETES, {"overlap"}),
-        ([(1, None, 1, None), *SOUND[1:]], DELETES, {"overlap"}),
-        ([(1, 2, 1, None), *SOUND[1:]], DELETES, {"gap"}),
+        ([FIRST[0], (1, 4, 3, None), *SECOND, *AGAIN], DELETES, {"overlap"}),
+        ([FIRST[0], (1, None, 3, None), *SECOND, *AGAIN], DELETES, {"overlap"}),
+        ([FIRST[0], (1, 2, 3, None), *SECOND, *AGAIN], DELETES, {"gap"}),
         (SOUND, [10], {"gap"}),
-        ([(1, 1, 1, None), (1, 9, 3, None)], DELETES, {"ends before it begins"}),
-        ([(1, 4, 1, 50), (3, 9, 3, 50), *SOUND[2:]], DELETES, {"overlap"}),
+        ([*FIRST, *SECOND, (60, 60, 60, None)], DELETES, {"ends before it begins"}),
+        ([FIRST[0], (1, 4, 3, 50), (1, 3, 50, None), *SECOND, *AGAIN], DELETES, {"overlap"}),
     ],
     ids=["ends late", "does not end", "ends early", "ends without a delete", "is empty", "was known to end late"],
 )
