@@ -19,7 +19,7 @@ class Source:
 
     def change(self, op, lsn, commit, before=None, after=None, partition=0, again=0, snapshot="false"):
         """A change with the LSN of its row, which follows the commit with an LSN. It is sent ``again`` seconds later."""
-        sequence = json.dumps([None if op == "r" else str(commit), str(lsn)])
+        sequence = json.dumps([commit and str(commit), str(lsn)])
         source = {"connector": "postgresql", "lsn": lsn, "sequence": sequence, "ts_ms": lsn, "snapshot": snapshot}
         value = {"before": before, "after": after, "op": op, "source": source}
         key = (after or before or {}).get("order_id") or ""
@@ -30,12 +30,16 @@ class Source:
         row = {"order_id": order_id, "kind": kind, "ordered_at": START.isoformat()}
         self.change("c", lsn, commit or lsn - 1, after=row, **where)
 
-    def snapshot(self, lsn, after=0, **kinds):
-        """The table as it is now, which Debezium begins to read at an LSN; it is sent ``after`` seconds later."""
-        for order_id, kind in kinds.items():
+    def snapshot(self, lsn, after=0, commit=None, **kinds):
+        """The table as it is now, which Debezium begins to read at an LSN; it is sent ``after`` seconds later.
+
+        Where Debezium stops to read the log for it, it gives the rows the place where it has stopped: the LSN of its last change,
+        and of the commit before that.
+        """
+        for number, (order_id, kind) in enumerate(kinds.items()):
             row = {"order_id": order_id, "kind": kind, "ordered_at": START.isoformat()}
             marker = "last_in_data_collection" if order_id == [*kinds][-1] else "true"
-            self.change("r", lsn, None, after=row, snapshot=marker, again=after)
+            self.change("r", lsn, commit, after=row, snapshot=marker, again=after + number / 1000)
 
     def delete(self, lsn, **before):
         self.change("d", lsn, lsn - 1, before=before)

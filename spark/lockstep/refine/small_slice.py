@@ -151,12 +151,12 @@ def _watermarks(parsed: pa.Table, contract: "Contract", before: Mapping[int, int
 def _order(parsed: pa.Table, before: Mapping[int, Commit]) -> dict[str, pa.Array]:
     newest, streamed, fallen, earlier = dict(before), list[bool](), list[bool](), list[int | None]()
     for row in parsed.select(["_marker", "_reason", "_by_us", "_op", "_partition", *COMMIT]).to_pylist():
-        is_good = _is_good(row) and not row["_by_us"]
+        is_streamed = _is_good(row) and not row["_by_us"] and row["_op"] != "r"
         commit, last = (row[COMMIT[0]], row[COMMIT[1]]), newest.get(row["_partition"])
-        streamed.append(is_good and row["_op"] != "r")
-        fallen.append(is_good and last is not None and commit < last)
+        streamed.append(is_streamed)
+        fallen.append(is_streamed and last is not None and commit < last)
         earlier.append(last and last[1])
-        if streamed[-1]:
+        if is_streamed:
             newest[row["_partition"]] = max(commit, last or commit)
     return {
         "_streamed": pa.array(streamed, pa.bool_()),

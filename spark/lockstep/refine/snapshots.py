@@ -3,6 +3,10 @@
 Debezium begins its snapshot anew if it dies before it has noted that it was finished, and it reads the table again when somebody
 asks for it. What was deleted in between has no record. Debezium marks the last row of a table in its snapshot; a table without
 rows, and one with a single row that it reads first, have no such mark.
+
+The rows of a snapshot have the place in the log at which Debezium stood when it began: the LSN of that moment where it begins
+with a snapshot, and that of its last change where it stops to read the log for one. So they may be newer than their place says:
+the changes that made them so follow.
 """
 
 from typing import TYPE_CHECKING
@@ -41,9 +45,11 @@ def write_deletes(
     """
     older = is_before(truncated) if truncated else F.lit(False)
     for end in (
-        rows.where("_ends_snapshot").select(generation().alias("generation"), "_lsn", "_arrival", _at()).collect()
+        rows.where("_ends_snapshot")
+        .select(generation().alias("generation"), "_commit_lsn", "_lsn", "_arrival", _at())
+        .collect()
     ):
-        snapshot = (end["generation"], end["_lsn"], end["_lsn"])
+        snapshot = (end["generation"], end["_commit_lsn"], end["_lsn"])
         came_before = F.col("_arrival") < F.lit(end["_arrival"])
         gone = ~F.col("_deleted") & is_before(snapshot) & came_before & ~older
         position = {

@@ -30,10 +30,11 @@ class SourceWentBack(LockstepError):
 
 
 def with_order(parsed: "DataFrame", before: "Mapping[int, Commit]") -> "DataFrame":
-    """Add ``_streamed``, a valid change that is not of a snapshot, and ``_fallen``, one below an earlier commit of its partition.
+    """Add ``_streamed``, a valid change that is not of a snapshot, and ``_fallen``, which of these are below an earlier commit.
 
-    ``_earlier_commit`` is the LSN of that commit.
-    Rows of a snapshot have the LSN at which it began. A transaction that was open then may have begun below it.
+    ``_earlier_commit`` is the LSN of that commit, the newest before it in its partition.
+    Rows of a snapshot have the place at which it began. A transaction that was open then may have begun below it; and Debezium
+    reads the table again, and begins at the same place, if it dies before it has noted that it is past it.
 
     Args:
         parsed: all records of some ranges of changes, one for each partition.
@@ -44,7 +45,7 @@ def with_order(parsed: "DataFrame", before: "Mapping[int, Commit]") -> "DataFram
     commit = F.struct(*COMMIT)
     earlier = Window.partitionBy("_partition").orderBy("_offset").rowsBetween(Window.unboundedPreceding, -1)
     newest = F.greatest(F.max(F.when(F.col("_streamed"), commit)).over(earlier), _commit_before(before))
-    fallen = F.coalesce(good & (commit < newest), F.lit(False))
+    fallen = F.coalesce(F.col("_streamed") & (commit < newest), F.lit(False))
     return flagged.withColumns({"_fallen": fallen, "_earlier_commit": newest[COMMIT[1]]})
 
 

@@ -38,6 +38,7 @@ SUPPLIERS = Stream(
     key="supplier_id",
     time="",
 )
+VENDORS = replace(SUPPLIERS, name="vendors")
 
 COLUMNS = {"id": "STRING", "at": "TIMESTAMP"}
 
@@ -272,13 +273,13 @@ def test_a_format_that_does_not_exist_is_refused_and_changes_have_none(empty):
 def test_a_table_of_another_database_is_made_with_its_name_and_a_database_that_is_not_there_is_refused(empty):
     two = empty.model_copy(update={"databases": (Database(name="crm"),)})
     with pytest.raises(NotMade, match=r"There is no source database 'erp'.*name one of .*, crm"):
-        make.stream(two, replace(SUPPLIERS, database="erp"))
+        make.stream(two, replace(VENDORS, database="erp"))
     with pytest.raises(NotMade, match="Only changes have a database"):
-        make.stream(two, replace(RETURNS, database="crm"))
-    file, *_ = make.stream(two, replace(SUPPLIERS, database="crm"))
+        make.stream(two, replace(RETURNS, name="refunds", database="crm"))
+    file, *_ = make.stream(two, replace(VENDORS, database="crm"))
     names = {}
     exec((empty.project / file).read_text(), names)  # noqa: S102 - it was made here
     contract = names["CONTRACT"]
-    assert (contract.database, contract.topic, contract.problems) == ("crm", "crm.public.suppliers", [])
-    for wrong in (replace(contract, topic="shop.public.suppliers"), replace(contract, kind="events")):
+    assert (contract.database, contract.topic, contract.problems) == ("crm", "crm.public.vendors", [])
+    for wrong in (replace(contract, topic="shop.public.vendors"), replace(contract, kind="events")):
         assert "its database is crm, and its topic" in wrong.problems[0]

@@ -153,6 +153,34 @@ def test_a_new_snapshot_ends_the_rows_that_it_does_not_have(source, either_way, 
     assert source.reasons() == []
 
 
+def test_a_snapshot_in_the_middle_of_the_log_has_the_place_where_it_began_and_ends_none_of_its_own_rows(
+    source, either_way
+):
+    source.insert("gone", 80)
+    source.insert("a", 90)
+    source.refine()
+    source.snapshot(90, after=1, commit=89, a="sale", b="sale", c="sale")
+    source.refine()
+    assert source.orders() == {"a": "sale", "b": "sale", "c": "sale"}
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_snapshot_that_is_read_again_after_changes_that_came_later_is_no_restored_database(source, either_way, runs):
+    source.snapshot(90, commit=89, a="sale", b="sale")
+    source.insert("b", 110, kind="changed")
+    source.insert("c", 120)
+    if runs == 2:
+        source.refine()
+    # Connect was killed before it had noted how far it was: it comes to the request of the snapshot once more.
+    source.snapshot(90, after=1, commit=70, a="sale", b="changed", c="sale", d="sale")
+    source.insert("b", 110, kind="changed", again=2)
+    source.insert("c", 120, again=2)
+    source.insert("d", 130, again=2)
+    source.refine()
+    assert source.orders() == {"a": "sale", "b": "changed", "c": "sale", "d": "sale"}
+    assert source.reasons() == []
+
+
 @pytest.mark.parametrize(
     ("runs", "small"), [(1, 0), (2, 20_000)], ids=["in a run, with Spark", "between runs, without Spark"]
 )

@@ -131,11 +131,11 @@ def changes(rows):
 
 
 @given(st.lists(change, min_size=1, max_size=12))
-def test_a_change_has_fallen_if_a_streamed_one_before_it_is_newer(rows):
+def test_a_streamed_change_has_fallen_if_one_before_it_is_newer(rows):
     found = classify(changes(rows), CHANGES, entry(newest={}, commits={0: (1, 4)}), {}).to_pylist()
-    for index, (_, lsn, generation, _) in enumerate(rows):
-        before = [(1, 4), *((g, at) for op, at, g, _ in rows[:index] if op != "r")]
-        assert found[index]["_fallen"] == ((generation, lsn) < max(before))
+    for index, (op, lsn, generation, _) in enumerate(rows):
+        before = [(1, 4), *((g, at) for kind, at, g, _ in rows[:index] if kind != "r")]
+        assert found[index]["_fallen"] == (op != "r" and (generation, lsn) < max(before))
         assert found[index]["_earlier_commit"] == max(before)[1]
 
 
