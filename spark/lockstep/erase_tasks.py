@@ -14,6 +14,7 @@ from lockstep.catalog import connect
 from lockstep.erase import asked_in_airflow, describe, receipt, run
 from lockstep.erase.needles import as_word
 from lockstep.erase.request import ErasureRefused, asked_for, check_signature
+from lockstep.erase.scope import scope_of
 from lockstep.errors import LockstepError
 from lockstep.results import Outcome, Results, TableResult
 
@@ -57,7 +58,7 @@ def plan(params: Mapping[str, Any], run_id: str, by: str, results: Results) -> s
         check_signature(form.subject, form.by, form.reason)
         asked = asked_for(settings, form.subject, form.ranges)
         with connect(settings, "erase") as spark:
-            scope = run.scope(spark, settings, asked)
+            scope = scope_of(spark, settings, asked)
     results.add(*describe.planned(scope))
     found = "\n".join(f"- {line}" for line in describe.as_lines(scope))
     return f"{form.by} asks for it. It cannot be undone.\n\n{found}\n\n{_LIVE}"

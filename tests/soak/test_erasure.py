@@ -23,7 +23,7 @@ from lockstep.batch.rollup import roll_up
 from lockstep.contracts import Contract
 from lockstep.control import erased
 from lockstep.definition.tables import Tables, gold_of
-from lockstep.erase import run
+from lockstep.erase import run, scope
 from lockstep.erase.needles import Needles
 from lockstep.erase.receipt import is_empty
 from lockstep.erase.scan import scan, settled
@@ -132,7 +132,7 @@ def test_twenty_persons_are_gone_before_and_after_a_full_replay(spark, settings,
         traffic.flush()
         before = digests(settings, traffic, but=person)
         began = time.monotonic()
-        done = run.erase(spark, traffic.orders.settings, run.person(streams, person), "bob", "soak")
+        done = run.erase(spark, traffic.orders.settings, scope.of_person(streams, person), "bob", "soak")
         report(
             f"| erasure {number} | | | {time.monotonic() - began:.0f} | {done.receipt['records']} | {done.receipt['left']} |"
         )

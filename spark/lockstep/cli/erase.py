@@ -8,6 +8,7 @@ from lockstep import settings as configuration
 from lockstep.catalog import connect
 from lockstep.erase import describe, receipt, run
 from lockstep.erase.request import asked_for, check_signature
+from lockstep.erase.scope import scope_of
 
 
 def erase(
@@ -35,7 +36,7 @@ def erase(
     asked = asked_for(settings, subject, ranges or [])
     with connect(settings, "erase") as spark:
         if plan:
-            typer.echo("\n".join(describe.as_lines(run.scope(spark, settings, asked))))
+            typer.echo("\n".join(describe.as_lines(scope_of(spark, settings, asked))))
             return
         done = run.erase(spark, settings, asked, by, reason)
     if done is None:

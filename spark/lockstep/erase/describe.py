@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep.results import Outcome, TableResult
 
 if TYPE_CHECKING:
-    from lockstep.erase.run import Scope
+    from lockstep.erase.scope import Scope
 
 
 def planned(scope: "Scope") -> Iterator[TableResult]:

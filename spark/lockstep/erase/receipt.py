@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from lockstep.control.erased import Erasure
     from lockstep.erase.needles import Needles
-    from lockstep.erase.run import Scope
     from lockstep.erase.scan import Scan
+    from lockstep.erase.scope import Scope
     from lockstep.settings import Settings
 
 # How each place is read.

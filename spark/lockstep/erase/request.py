@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from lockstep import lake
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition.tables import bronze_of
-from lockstep.erase import find, run
+from lockstep.erase import find
 from lockstep.erase.fields import MOST_RECORDS, RANGE
 from lockstep.erase.needles import as_word
+from lockstep.erase.scope import Asked, of_person
 from lockstep.errors import LockstepError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class ErasureRefused(LockstepError):
     """What was asked for cannot be erased as it was asked for. Nothing was changed."""
 
 
-def asked_for(settings: "Settings", subject: str, ranges: Sequence[str]) -> run.Asked:
+def asked_for(settings: "Settings", subject: str, ranges: Sequence[str]) -> Asked:
     """What is to be erased.
 
     Args:
@@ -34,7 +35,7 @@ def asked_for(settings: "Settings", subject: str, ranges: Sequence[str]) -> run.
     """
     if bool(subject) == bool(ranges):
         raise ErasureRefused("Name either who is to be forgotten as subject, or what is to be erased as range.")
-    return run.person(_of_persons(settings), subject) if subject else _records(settings, parse_ranges(ranges))
+    return of_person(_of_persons(settings), subject) if subject else _records(settings, parse_ranges(ranges))
 
 
 def check_signature(subject: str, by: str, reason: str) -> None:
@@ -66,7 +67,7 @@ def _of_persons(settings: "Settings") -> list[Contract]:
     return [c for c in CONTRACTS.values() if c.subject and lake.exists(settings, bronze_of(c))]
 
 
-def _records(settings: "Settings", asked: Mapping[str, Mapping[int, tuple[int, ...]]]) -> run.Asked:
+def _records(settings: "Settings", asked: Mapping[str, Mapping[int, tuple[int, ...]]]) -> Asked:
     by_topic = {c.topic: c for c in CONTRACTS.values() if lake.exists(settings, bronze_of(c))}
     if unknown := sorted(asked.keys() - by_topic.keys()):
         raise ErasureRefused(
@@ -77,4 +78,4 @@ def _records(settings: "Settings", asked: Mapping[str, Mapping[int, tuple[int, .
         every = {by_topic[t].name: find.of_offsets(spark, settings, by_topic[t], of) for t, of in asked.items()}
         return {name: of for name, of in every.items() if of.records}
 
-    return run.Asked(json.dumps(asked, sort_keys=True), "", [by_topic[topic] for topic in asked], found)
+    return Asked(json.dumps(asked, sort_keys=True), "", [by_topic[topic] for topic in asked], found)

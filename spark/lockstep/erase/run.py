@@ -4,7 +4,7 @@ First all that is to be done is found and recorded, then the layers forget it in
 versions are removed. While it runs, nobody else writes the tables.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -16,10 +16,11 @@ from lockstep.control import erased, intervals, leases
 from lockstep.control.leases import lease
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, live_of
-from lockstep.erase import find, live, marts, purge, receipt, scrub, streams, views
+from lockstep.erase import live, marts, purge, receipt, scrub, streams, views
 from lockstep.erase.find import Found
 from lockstep.erase.needles import Needles
 from lockstep.erase.scan import scan, settled
+from lockstep.erase.scope import Asked, Scope, remove_what_is_shuffled, scope_of
 from lockstep.erase.views import Touched
 from lockstep.failpoints import failpoint
 from lockstep.ingest.bronze import ingest
@@ -43,73 +44,6 @@ if TYPE_CHECKING:
 HOLDER = "erase"
 # A query that was just stopped finishes its micro-batch, and a task its table.
 _WAIT_SECONDS = 30
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is asked for.
-
-    Args:
-        name: by which the same erasure is known again. Only its token is kept.
-        subject: what names the person; empty: single records are to be erased.
-        contracts: the streams in which it is looked for.
-        find: by stream, the records; streams without any are left out.
-    """
-
-    name: str
-    subject: str
-    contracts: "Sequence[Contract]"
-    find: "Callable[[SparkSession, Settings], Mapping[str, Found]]"
-
-
-@dataclass(frozen=True)
-class Scope:
-    """What an erasure touches.
-
-    Args:
-        found: by stream.
-        touched: by view.
-        days: of the marts.
-    """
-
-    found: Mapping[str, Found]
-    touched: Mapping[str, Touched]
-    days: frozenset[date] = frozenset()
-
-    @property
-    def records(self) -> int:
-        """How many records are to be erased."""
-        return sum(found.records for found in self.found.values())
-
-    @property
-    def values(self) -> frozenset[str]:
-        """What else names the person."""
-        return frozenset[str]().union(*(found.values for found in self.found.values()))
-
-
-def person(contracts: "Sequence[Contract]", value: str) -> Asked:
-    """All records of these streams that are about a person."""
-
-    def find_all(spark: "SparkSession", settings: "Settings") -> dict[str, Found]:
-        there = [c for c in contracts if lake.exists(settings, Tables.of(c).bronze)]
-        every = {c.name: find.of_subject(spark, settings, c, value) for c in there}
-        return {name: found for name, found in every.items() if found.records}
-
-    return Asked(value, value, contracts, find_all)
-
-
-def scope(spark: "SparkSession", settings: "Settings", asked: Asked) -> Scope:
-    """What is to be erased, as far as bronze has it, and what it touches. Changes nothing."""
-    _remove_what_is_shuffled(spark)
-    found = asked.find(spark, settings)
-    offsets = {name: of.offsets for name, of in found.items()}
-    touched = {v.name: views.touched(spark, settings, v, offsets) for v in views.views_of(settings, found)}
-    return Scope(found, touched, frozenset(marts.days_of(spark, settings, found)))
-
-
-def _remove_what_is_shuffled(spark: "SparkSession") -> None:
-    """Have Spark remove the files of a shuffle, which have the records, when its query ends, and not some minutes later."""
-    spark.conf.set("spark.sql.connect.shuffleDependency.fileCleanup.enabled", "true")
 
 
 def catch_up(spark: "SparkSession", settings: "Settings", contracts: "Sequence[Contract]") -> None:
@@ -169,7 +103,7 @@ def erase(
         IntervalHeld: a replay or a backfill needs one of the tables.
         LeaseHeld: a run, or a live query, writes one of them. Nothing was changed.
     """
-    _remove_what_is_shuffled(spark)
+    remove_what_is_shuffled(spark)
     catch_up(spark, settings, asked.contracts)
     names = [contract.name for contract in asked.contracts]
     held = sorted({*tables_of(settings, names), *(Tables.of(c).log for c in asked.contracts)})
@@ -183,7 +117,7 @@ def erase(
         known = [one for one in erased.every(settings) if one.subject == subject]
         for died in (one for one in known if one.finished_at is None):
             _forget(spark, settings, control, died, _known(settings, died))
-        found = scope(spark, settings, asked)
+        found = scope_of(spark, settings, asked)
         if found.records:
             opened = _begin(settings, found, subject, by, reason, approved_by)
             failpoint("erasure-begun")

@@ -14,7 +14,7 @@ from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
-from lockstep.erase import run
+from lockstep.erase import run, scope
 from lockstep.ingest.bronze import ingest
 from lockstep.refine import tokens
 from lockstep.refine.silver import refine
@@ -60,6 +60,6 @@ def erase(spark: Any, settings: Settings) -> Callable[..., Any]:
     """Erases a person in some streams."""
 
     def ask(value: str, *streams: Contract) -> Any:
-        return run.erase(spark, settings, run.person(streams, value), "bob", "she asked for it")
+        return run.erase(spark, settings, scope.of_person(streams, value), "bob", "she asked for it")
 
     return ask

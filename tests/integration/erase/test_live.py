@@ -15,7 +15,7 @@ from lockstep.checkpoints.take_savepoint import take_savepoint
 from lockstep.definition import Input, Keyed
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import live_of
-from lockstep.erase import run
+from lockstep.erase import run, scope
 from lockstep.errors import LeaseHeld
 from lockstep.live import generations
 from lockstep.reconcile.run import reconcile
@@ -88,7 +88,7 @@ def test_an_erasure_is_refused_while_a_live_query_runs(
         running = service.start(session, settings, view)
         try:
             running.processAllAvailable()
-            assert run.running_queries(settings, run.person([stream], person)) == [view.name]
+            assert run.running_queries(settings, scope.of_person([stream], person)) == [view.name]
             with pytest.raises(LeaseHeld, match=f"checkpoint:{view.name}"):
                 erase(person, stream)
         finally:

@@ -9,7 +9,7 @@ from tests.support.erased import left
 from tests.support.marts import Orders, order, orders_of
 
 from lockstep.control import erased
-from lockstep.erase import run
+from lockstep.erase import run, scope
 from lockstep.marts import published
 from lockstep.settings import Settings
 
@@ -29,7 +29,7 @@ def test_the_days_of_an_erased_person_are_built_again_and_published(spark: Any, 
     table = f"marts.{orders.name}"
     assert ann in {row["kind"] for row in spark.table(table).collect()}
 
-    done = run.erase(spark, orders.settings, run.person([orders.contract], ann), "bob", "she asked for it")
+    done = run.erase(spark, orders.settings, scope.of_person([orders.contract], ann), "bob", "she asked for it")
 
     assert done
     assert left(done.receipt, orders.contract) == []
