@@ -6,7 +6,6 @@ into a file that its owner alone can read, and the last one removes the file: a 
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Mapping
 from contextlib import closing
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg2 import sql
 from psycopg2.extras import Json
 
+from lockstep import atomic_files
 from lockstep.erase import receipt
 from lockstep.erase.database import connection_to
 from lockstep.erase.fields import DAG
@@ -54,11 +54,7 @@ def take(settings: "Settings", run_id: str, params: Mapping[str, Any], by: str) 
         if form.subject == HIDDEN:
             raise ErasureRefused(_OVER)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Written beside it first: a file that is there is whole.
-        new = file.with_suffix(".new")
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-            json.dump(asdict(form), out)
-        new.rename(file)
+        atomic_files.replace(file, json.dumps(asdict(form)).encode(), 0o600)
     form = taken(settings, run_id)
     _hide(settings, run_id, form.subject)
     return form
@@ -81,9 +77,7 @@ def forget(settings: "Settings", run_id: str, params: Mapping[str, Any]) -> None
     """Remove what the run was asked for, also if the run has failed before it was taken out of Airflow."""
     if (subject := params["subject"] or "") != HIDDEN:
         _hide(settings, run_id, subject)
-    file = _file(settings, run_id)
-    for left in (file.with_suffix(".new"), file):
-        left.unlink(missing_ok=True)
+    atomic_files.remove(_file(settings, run_id))
 
 
 def _file(settings: "Settings", run_id: str) -> "Path":

@@ -1,10 +1,9 @@
 """Where dbt writes: ``<home>/dbt/<target>``. Production's has the newest of each artefact, for ``--state`` and ``--defer``."""
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockstep import lake
+from lockstep import atomic_files, lake
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -14,6 +13,8 @@ PRODUCTION = "prod"
 # dbt's own names. The pages of `docs generate --static` are one file.
 MANIFEST, PAGES, COMPILED = "manifest.json", "static_index.html", "compiled"
 KEPT = (MANIFEST, "run_results.json", "sources.json", "catalog.json", PAGES)
+# Only for their owner: what Spark says of a statement that failed may name values of rows.
+MODE = 0o600
 
 
 def directory(settings: "Settings", target: str = PRODUCTION) -> Path:
@@ -22,29 +23,22 @@ def directory(settings: "Settings", target: str = PRODUCTION) -> Path:
 
 
 def keep(settings: "Settings", written: Path) -> None:
-    """Take over the artefacts that a run of production has written. Each file is replaced as a whole.
+    """Take over the artefacts that a run of production has written.
 
-    They name the marts as readers do: a developer's models that read production's read what is published. The compiled
-    statements are kept as they ran.
+    Each file is replaced as a whole: another task may read it, or write the same, at this moment. They name the marts as readers
+    do: a developer's models that read production's read what is published. The compiled statements are kept as they ran.
     """
     for name in KEPT:
         if (written / name).exists():
             content = (written / name).read_bytes()
-            replace(directory(settings) / name, content.replace(lake.BUILT.encode(), lake.MARTS.encode()))
+            content = content.replace(lake.BUILT.encode(), lake.MARTS.encode())
+            atomic_files.replace(directory(settings) / name, content, MODE)
     if written != directory(settings):
         for file in (written / COMPILED).rglob("*.sql"):
-            replace(directory(settings) / file.relative_to(written), file.read_bytes())
+            atomic_files.replace(directory(settings) / file.relative_to(written), file.read_bytes(), MODE)
 
 
 def compiled(settings: "Settings", node: Any) -> str:
     """The file of a model's or a test's newest statement of production, once the run has ended."""
     path: str = node.get_target_write_path(str(directory(settings)), COMPILED)
     return path
-
-
-def replace(file: Path, content: bytes) -> None:
-    """Write the file as a whole: another task may read it, or write the same, at this moment."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:
-        temporary.write(content)
-    Path(temporary.name).replace(file)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from lockstep import atomic_files
 from lockstep.control.leases import lease
 from lockstep.errors import LockstepError
 from lockstep.failpoints import failpoint
@@ -146,7 +147,7 @@ def manifest_of(settings: "Settings", digest: str) -> "Manifest":
     result = invoke(settings, dbtRunner(), "parse")
     if not isinstance(result.result, Manifest):
         raise MartsFailed(f"The dbt project in {directory(settings)} cannot be parsed: {result.exception}")
-    artefacts.replace(file, result.result.to_msgpack(extended_mashumaro_encoder))
+    atomic_files.replace(file, result.result.to_msgpack(extended_mashumaro_encoder), artefacts.MODE)
     return result.result
 
 
@@ -167,7 +168,7 @@ def up_to_date_views(spark: "SparkSession", settings: "Settings", manifest: "Man
         after_tables = ("--exclude", "config.materialized:incremental+", "config.materialized:table+")
         run(settings, manifest, "run", "--select", "config.materialized:view", *after_tables, *downstream(lacking))
         yield False
-        artefacts.replace(_marker(settings, digest), "\n".join(lacking).encode())
+        atomic_files.replace(_marker(settings, digest), "\n".join(lacking).encode(), artefacts.MODE)
 
 
 def _are_current(spark: "SparkSession", settings: "Settings", manifest: "Manifest", digest: str) -> bool:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lockstep import atomic_files
 from lockstep.marts import artefacts
 from lockstep.marts.dbt_project import MartsFailed, dbt_on, has_marts, invoke, project_digest
 
@@ -39,6 +40,6 @@ def build(spark: "SparkSession", settings: "Settings") -> Path | None:
     if not result.success or not written.exists():
         raise MartsFailed(f"dbt docs generate failed: {result.exception}")
     page, end, rest = written.read_bytes().rpartition(b"</body>")
-    artefacts.replace(pages, page + _LINK + end + rest)
-    artefacts.replace(marker, b"")
+    atomic_files.replace(pages, page + _LINK + end + rest, artefacts.MODE)
+    atomic_files.replace(marker, b"", artefacts.MODE)
     return pages

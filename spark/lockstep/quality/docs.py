@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockstep import dictionary
+from lockstep import atomic_files, dictionary
 from lockstep.dictionary import Texts
 from lockstep.quality.history import History, empty, with_outcomes
 from lockstep.quality.suites import gated
@@ -68,8 +68,8 @@ def _write_table(settings: "Settings", history: History) -> None:
     table = history["table"]
     texts = dictionary.texts(table) or Texts()
     meaning = {"description": texts.description, "columns": dict(texts.columns), **_suite(settings, table)}
-    _write(_history_file(settings, table), json.dumps(history, separators=(",", ":")))
-    _write(page_of(settings, table), _page("table", table, {**history, **meaning}))
+    atomic_files.replace(_history_file(settings, table), json.dumps(history, separators=(",", ":")).encode())
+    atomic_files.replace(page_of(settings, table), _page("table", table, {**history, **meaning}).encode())
 
 
 def _suite(settings: "Settings", table: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _write_index(settings: "Settings") -> Path:
         )
     index = settings.home / "data_docs" / "index.html"
     has_dbt = (settings.home / "dbt_docs" / "index.html").exists()
-    _write(index, _page("index", "Data docs", {"tables": tables, "dbt": has_dbt}))
+    atomic_files.replace(index, _page("index", "Data docs", {"tables": tables, "dbt": has_dbt}).encode())
     return index
 
 
@@ -120,11 +120,3 @@ def _page(kind: str, title: str, data: Mapping[str, Any]) -> str:
 @cache
 def _asset(name: str) -> str:
     return (_SITE / name).read_text()
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file in one step, so that nobody reads half of it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_text(text)
-    partial.replace(file)

@@ -1,13 +1,13 @@
 """The secrets of a home: made once, and kept in one file that only its owner can read."""
 
 import base64
-import os
 import secrets
 from collections.abc import Callable
 
 from dotenv import dotenv_values
 from pydantic import SecretStr
 
+from lockstep import atomic_files
 from lockstep.settings import Settings
 
 _MAKERS: dict[str, Callable[[], str]] = {
@@ -31,10 +31,7 @@ def ensure(settings: Settings) -> Settings:
     missing = {name: value for name, value in chosen.items() if not kept.get(_variable(name))}
     if missing:
         lines = "".join(f"{_variable(name)}={value}\n" for name, value in (chosen | missing).items())
-        temporary = path.with_suffix(".new")
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
-            handle.write(lines)
-        temporary.replace(path)
+        atomic_files.replace(path, lines.encode(), 0o600)
     return settings.model_copy(update={name: SecretStr(value) for name, value in chosen.items()})
 
 

@@ -4,7 +4,6 @@
 ``LOCKSTEP_SPARK_MASTER`` set to ``spark://host:port``, they become the master at that address and workers of it.
 """
 
-import os
 import shlex
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from lockstep import atomic_files
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars
 from lockstep.stack.errors import StackError, Unhealthy
@@ -78,16 +78,13 @@ def executors_java(settings: Settings, java: Java) -> Path:
     if _MODULE in modules:
         return java.home
     wrapper = settings.home / "run" / "executor-java" / "bin" / "java"
-    wrapper.parent.mkdir(parents=True, exist_ok=True)
-    partial = wrapper.with_suffix(f".{os.getpid()}")
-    partial.write_text(
+    script = (
         "#!/bin/sh\n"
         f'for each do shift; [ "$each" = --add-modules={_MODULE} ] || set -- "$@" "$each"; done\n'
         f'exec {shlex.quote(str(java.executable))} "$@"\n'
     )
-    partial.chmod(0o755)
-    # Two workers of one home may write it at the same time. A rename leaves no incomplete file.
-    partial.replace(wrapper)
+    # Two workers of one home may write it at the same time.
+    atomic_files.replace(wrapper, script.encode(), 0o755)
     return wrapper.parent.parent
 
 

@@ -7,12 +7,12 @@ tell what a service runs with. Of a secret, the file has a keyed digest.
 import hashlib
 import hmac
 import json
-import os
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
 from pydantic import SecretStr
 
+from lockstep import atomic_files
 from lockstep.settings import Settings
 from lockstep.stack.services import environment, run_dir
 
@@ -52,13 +52,10 @@ class Started:
 def remember(settings: Settings, service: str) -> None:
     """Write what a service is about to be started with."""
     file = run_dir(settings) / "settings" / f"{service}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_suffix(".new")
+    started = Started.of(settings)
+    content = json.dumps({"variables": dict(started.variables), "secrets": dict(started.secrets)}, indent=1)
     # Only for its owner: the address of a webhook may be a secret too.
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
-        started = Started.of(settings)
-        json.dump({"variables": dict(started.variables), "secrets": dict(started.secrets)}, handle, indent=1)
-    draft.replace(file)
+    atomic_files.replace(file, content.encode(), 0o600)
 
 
 def read(settings: Settings, service: str) -> Started | None:

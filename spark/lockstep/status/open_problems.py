@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from lockstep import atomic_files
 from lockstep.status.model import Problem
 
 if TYPE_CHECKING:
@@ -145,11 +146,7 @@ def load(settings: "Settings") -> Memory:
 
 def save(settings: "Settings", memory: Memory) -> None:
     """Replace what the monitor remembers, all of it or nothing."""
-    file = _file(settings)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_suffix(".new")
-    draft.write_bytes(_MEMORY.dump_json(memory, indent=2))
-    draft.replace(file)
+    atomic_files.replace(_file(settings), _MEMORY.dump_json(memory, indent=2))
 
 
 _MEMORY = TypeAdapter(Memory)

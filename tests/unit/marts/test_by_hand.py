@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lockstep import atomic_files
 from lockstep.marts import artefacts, by_hand
 from lockstep.settings import Settings
 
@@ -68,7 +69,7 @@ def test_a_caller_who_says_what_is_read_is_right(own: Settings, arguments: Seque
 
 def test_production_is_read_once_it_has_a_manifest(own: Settings) -> None:
     assert "DBT_DEFER" not in by_hand.defaults(own, ["build"])
-    artefacts.replace(artefacts.directory(own) / artefacts.MANIFEST, b"{}")
+    atomic_files.replace(artefacts.directory(own) / artefacts.MANIFEST, b"{}")
     assert by_hand.defaults(own, ["build"])["DBT_STATE"] == str(own.home / "dbt" / "prod")
     assert by_hand.defaults(own, ["build"])["DBT_DEFER"] == "true"
     assert "DBT_DEFER" not in by_hand.defaults(own, ["build", "--target", "prod"])
