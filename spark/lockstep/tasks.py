@@ -17,7 +17,7 @@ from lockstep import settings as configuration
 from lockstep.batch import rollup
 from lockstep.batch.prepare import prepare as prepare_roll_ups
 from lockstep.catalog import connect
-from lockstep.contracts import CONTRACTS
+from lockstep.contracts import CONTRACTS, of_kind
 from lockstep.control.intervals import backfilling, of_gold
 from lockstep.definition.registry import chosen
 from lockstep.definition.tables import bronze_of, gold_of, serving_of, silver_of
@@ -48,7 +48,7 @@ from lockstep.status.late_tables import late_bronze, late_gold, late_silver
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockstep.contracts import Contract
+    from lockstep.contracts import Contract, Kind
     from lockstep.definition import View
     from lockstep.ledger.entries import Entry
     from lockstep.reconcile.report import Report
@@ -57,16 +57,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def ingest(kind: str, run_id: str, results: Results) -> dict[str, int]:
+def ingest(kind: "Kind", run_id: str, results: Results) -> dict[str, int]:
     """Write new records of the topics of a kind (``events`` or ``changes``) to bronze; new rows by stream."""
-    settings, of_kind = configuration.load(), [c for c in CONTRACTS.values() if c.kind == kind]
-    contracts = bronze.behind(settings, of_kind)
-    results.nothing_new(bronze_of(c) for c in of_kind if c not in contracts)
+    settings, wanted = configuration.load(), of_kind(kind)
+    contracts = bronze.behind(settings, wanted)
+    results.nothing_new(bronze_of(c) for c in wanted if c not in contracts)
     work = traced("ingest", bronze.ingest, lambda c: [tables.topic_of(c)], lambda c: [bronze_of(c)])
     try:
         return _rows(for_each("ingest", results.each(work, bronze_of, written), contracts, run_id))
     finally:
-        _mark_late(results, partial(late_bronze, settings, of_kind))
+        _mark_late(results, partial(late_bronze, settings, wanted))
 
 
 def unrefined() -> list[str]:
@@ -154,7 +154,7 @@ def gate(layer: str, run_id: str, results: Results) -> dict[str, int]:
 def publish_changelogs() -> dict[str, int]:
     """Publish the rows of captured tables that have passed their gates; the number of records by stream."""
     settings = configuration.load()
-    return publish_changelog.publish_all(settings, [c for c in CONTRACTS.values() if c.kind == "changes"])
+    return publish_changelog.publish_all(settings, of_kind("changes"))
 
 
 def bring_up_marts(run_id: str, results: Results, progress: Progress) -> list[str]:

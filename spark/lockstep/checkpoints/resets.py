@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from lockstep import lake, ledger
 from lockstep.batch.going_on import newest_machines
 from lockstep.checkpoints.errors import ActionRefused
-from lockstep.contracts import CONTRACTS
+from lockstep.contracts import CONTRACTS, of_kind
 from lockstep.definition import View
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import BEGINNING, MICROSECOND
@@ -131,8 +131,8 @@ def _plan_from_gold(
         raise ActionRefused(f"{gold_of(view)} has no machines from which {view.name} could go on: {_AFTER_ROLL_UP}")
     ends = {(r.topic, r.partition): r.end for r in entry.ranges}
     starts = _starts_at(settings, view, bounds, entry.until)
-    events = [stream for stream in view.streams if CONTRACTS[stream].kind == "events"]
-    for topic in bounds.keys() - {CONTRACTS[stream].topic for stream in events}:
+    events = of_kind("events", view.streams)
+    for topic in bounds.keys() - {contract.topic for contract in events}:
         starts[topic] = {p: ends.get((topic, p), 0) for p in bounds[topic].partitions}
     for topic, offsets in starts.items():
         for p, (first, _) in bounds[topic].partitions.items():
@@ -141,7 +141,7 @@ def _plan_from_gold(
                     f"{topic}-{p}: gold has read up to offset {ends.get((topic, p), 0):,}, and the log begins at {first:,}: "
                     f"{_AFTER_ROLL_UP}"
                 )
-    newest = _newest_below(spark, settings, events, view, starts)
+    newest = _newest_below(spark, settings, [contract.name for contract in events], view, starts)
     if newest is not None and newest >= entry.until:
         raise ActionRefused(
             f"{view.name}: an event of {newest:%F %T} UTC is gone from the log, and gold is final only before "

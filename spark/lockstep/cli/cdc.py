@@ -8,7 +8,7 @@ from rich.console import Console
 
 from lockstep import settings as configuration
 from lockstep.catalog import connect
-from lockstep.contracts import CONTRACTS, Contract
+from lockstep.contracts import Contract, of_kind
 from lockstep.contracts.captured import database_of
 from lockstep.errors import LockstepError
 from lockstep.reconcile.with_source import Verified
@@ -69,7 +69,7 @@ def chosen(streams: list[str] | None) -> list[Contract]:
     Raises:
         LockstepError: a name is that of no captured table.
     """
-    captured = {name: contract for name, contract in CONTRACTS.items() if contract.kind == "changes"}
+    captured = {contract.name: contract for contract in of_kind("changes")}
     if unknown := sorted({*(streams or ())} - captured.keys()):
         raise LockstepError(f"{unknown[0]} is no captured table: name one of {', '.join(captured)}.")
     return [captured[name] for name in streams or captured]

@@ -1,10 +1,11 @@
 """The contracts of the project's streams; ``CONTRACTS`` finds them by name, each with its schema and the rules of its suite."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from lockstep import settings as configuration
 from lockstep.contracts import rules
-from lockstep.contracts.contract import Contract
+from lockstep.contracts.contract import Contract, Kind
 from lockstep.project import ProjectInvalid, Registry, folder
 from lockstep.suite_files import SuiteMissing, quarantining, suite_file, text_of
 
@@ -56,4 +57,15 @@ def _completed(contract: Contract) -> Contract:
 
 CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contract: contract.problems, _completed)
 
-__all__ = ["CONTRACTS", "Contract"]
+
+def of_kind(kind: Kind, streams: Iterable[str] | None = None) -> list[Contract]:
+    """The contracts of a kind: ``changes`` are those of captured tables.
+
+    Args:
+        streams: the names of those that are looked at, whose order stays; None: all of the project.
+    """
+    contracts = CONTRACTS.values() if streams is None else map(CONTRACTS.__getitem__, streams)
+    return [contract for contract in contracts if contract.kind == kind]
+
+
+__all__ = ["CONTRACTS", "Contract", "Kind", "of_kind"]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lockstep.contracts import CONTRACTS
+from lockstep.contracts import of_kind
 
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 def captured(settings: "Settings", database: str) -> "dict[str, Contract]":
     """By table (``schema.name``), the contracts that capture the tables of a source database."""
-    contracts = [c for c in CONTRACTS.values() if c.kind == "changes" and database_of(settings, c) == database]
-    return {c.topic.removeprefix(f"{database}."): c for c in contracts}
+    contracts = of_kind("changes")
+    return {c.topic.removeprefix(f"{database}."): c for c in contracts if database_of(settings, c) == database}
 
 
 def database_of(settings: "Settings", contract: "Contract") -> str:

@@ -15,6 +15,7 @@ from lockstep.project import SCHEMA_FILES
 HEARTBEAT = "lockstep-heartbeat"
 # The header of a record whose key and value were erased.
 ERASED = "lockstep-erased"
+Kind = Literal["events", "changes"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Contract:
 
     name: str
     topic: str
-    kind: Literal["events", "changes"]
+    kind: Kind
     columns: Mapping[str, str]
     key: tuple[str, ...]
     unique_id: tuple[str, ...]

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
-from lockstep.contracts import CONTRACTS, Contract
+from lockstep.contracts import CONTRACTS, Contract, of_kind
 from lockstep.control import erased, intervals, leases
 from lockstep.control.leases import lease
 from lockstep.definition.registry import VIEWS
@@ -191,7 +191,7 @@ def _forget(
     of_live = live.affected(settings, found.found)
     began = live.begin_anew(spark, settings, of_live, opened, opened.reason)
     live.remove_old_state(settings, began)
-    publish_all(settings, [CONTRACTS[name] for name in found.found if CONTRACTS[name].kind == "changes"])
+    publish_all(settings, of_kind("changes", found.found))
 
 
 def _scrub(

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from lockstep import project
 from lockstep import settings as configuration
-from lockstep.contracts import CONTRACTS
+from lockstep.contracts import CONTRACTS, of_kind
 from lockstep.definition.tables import Tables
 
 if TYPE_CHECKING:
-    from lockstep.contracts import Contract
+    from lockstep.contracts import Contract, Kind
     from lockstep.definition import View
 
 TOPIC = "kafka."
@@ -30,14 +30,14 @@ def topic_of(contract: "Contract") -> str:
     return f"{TOPIC}{contract.topic}"
 
 
-def topics(kind: str) -> list[str]:
+def topics(kind: "Kind") -> list[str]:
     """The topics of a kind of streams (``events`` or ``changes``)."""
-    return [topic_of(contract) for contract in CONTRACTS.values() if contract.kind == kind]
+    return [topic_of(contract) for contract in of_kind(kind)]
 
 
-def bronze(kind: str = "") -> list[str]:
+def bronze(kind: "Kind | None" = None) -> list[str]:
     """The bronze tables, of all streams or of one kind."""
-    return [Tables.of(contract).bronze for contract in CONTRACTS.values() if contract.kind == kind or not kind]
+    return [Tables.of(contract).bronze for contract in (of_kind(kind) if kind else CONTRACTS.values())]
 
 
 def refined(contract: "Contract") -> list[str]:

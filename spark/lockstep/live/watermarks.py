@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lockstep.contracts import CONTRACTS
+from lockstep.contracts import of_kind
 
 if TYPE_CHECKING:
     from lockstep.definition import View
@@ -32,7 +32,7 @@ class EventStream:
 
 def clock_of(view: "View") -> str:
     """The clock of a view: the names of the streams of which it reads events. It reads none: an empty text."""
-    return ",".join(sorted(stream for stream in view.streams if CONTRACTS[stream].kind == "events"))
+    return ",".join(sorted(contract.name for contract in of_kind("events", view.streams)))
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import heartbeat
 from lockstep.catalog import connect
-from lockstep.contracts import CONTRACTS
+from lockstep.contracts import CONTRACTS, of_kind
 from lockstep.definition.registry import chosen
 from lockstep.live import generations, progress
 from lockstep.live.generations import SHARED, Generation, Job
@@ -64,10 +64,13 @@ class Jobs:
 
     def heartbeats(self) -> QuietPartitions:
         """The heartbeats for the topics of events that the views read."""
-        return QuietPartitions(self.config, sorted({c.topic for c in self._contracts() if c.kind == "events"}))
+        return QuietPartitions(self.config, sorted({c.topic for c in of_kind("events", self._streams())}))
 
     def _contracts(self) -> "list[Contract]":
-        return [CONTRACTS[stream] for stream in sorted({stream for view in self.views for stream in view.streams})]
+        return [CONTRACTS[stream] for stream in self._streams()]
+
+    def _streams(self) -> list[str]:
+        return sorted({stream for view in self.views for stream in view.streams})
 
     def supervise(self, spark: "SparkSession") -> None:
         """Start, stop and restart queries, so that each view runs in the job of its current generation, and nowhere else."""

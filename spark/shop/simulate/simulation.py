@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lockstep.contracts import CONTRACTS
+from lockstep.contracts import of_kind
 from lockstep.errors import LockstepError
 from lockstep.kafka_clients import ensure_topics
 from lockstep.settings import Settings
@@ -24,7 +24,7 @@ from shop.simulate.producer import BulkSender, Sender, heartbeats
 from shop.simulate.shop import Progress, Shop, open_shop
 from shop.simulate.traffic import Traffic, milliseconds
 
-EVENT_TOPICS = [contract.topic for contract in CONTRACTS.values() if contract.kind == "events"]
+EVENT_TOPICS = [contract.topic for contract in of_kind("events")]
 # Longer than any of the shop's views waits for late rows (10 minutes), so that their last windows are closed.
 HEARTBEAT_AFTER = timedelta(minutes=15)
 # Traffic is made by day, and its late events arrive up to a day later.

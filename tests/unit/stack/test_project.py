@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.contracts import captured
+from lockstep.contracts import CONTRACTS
 from lockstep.resources import resource
 from lockstep.settings import Settings
 from lockstep.stack import airflow_services as airflow
@@ -33,7 +33,7 @@ def test_the_source_database_and_the_topics_have_the_name_of_the_projects_packag
 
 
 def test_without_a_captured_table_no_connector_is_registered(acme: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captured, "CONTRACTS", {})
+    monkeypatch.setattr(CONTRACTS, "_loaded", {})
     # Any request would fail: this home has no Kafka Connect.
     monkeypatch.setattr(net, "http", lambda: pytest.fail("Kafka Connect was asked"))
     connector.register(acme)
