@@ -52,6 +52,8 @@ VERSION: Columns = {name: CHANGE[name] for name in ("_op", "_lsn", "_commit_lsn"
 POSITION = ("_generation", "_commit_lsn", "_lsn")
 # Rows from before there were generations have none.
 FIRST_GENERATION = 1
+# The generation of a change that comes from silver, as SQL; for DataFrames, see generation().
+GENERATION = f"coalesce(_generation, {FIRST_GENERATION})"
 # A record that failed validation.
 QUARANTINE: Columns = {
     **PROVENANCE,

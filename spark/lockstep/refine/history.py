@@ -16,7 +16,7 @@ R. T. Snodgrass, *Developing Time-Oriented Database Applications in SQL* (2000),
 from typing import TYPE_CHECKING
 
 from lockstep import lake
-from lockstep.definition.columns import FIRST_GENERATION, HISTORY, PROVENANCE, VERSION, history_columns
+from lockstep.definition.columns import GENERATION, HISTORY, PROVENANCE, VERSION, history_columns
 from lockstep.definition.tables import Tables
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def query(contract: "Contract", log: str, there: "Collection[str]") -> str:
 WITH changes AS (
   SELECT {key}, struct({row}) AS content, {change} AS change, _deleted AS deleted, {known} AS known,
     CASE WHEN _deleted THEN {known} ELSE {valid} END AS valid,
-    struct(coalesce(_generation, {FIRST_GENERATION}), _commit_lsn, _lsn) AS position,
+    struct({GENERATION}, _commit_lsn, _lsn) AS position,
     -- A source may send its last changes again, and then under another commit.
-    row_number() OVER (PARTITION BY {key}, coalesce(_generation, {FIRST_GENERATION}), _lsn
+    row_number() OVER (PARTITION BY {key}, {GENERATION}, _lsn
                        ORDER BY _commit_lsn DESC, _partition, _offset) AS copy
   FROM {log}
 ), compared AS (

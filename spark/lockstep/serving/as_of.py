@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lockstep import lake, ledger
 from lockstep.contracts import CONTRACTS
 from lockstep.control import erased
-from lockstep.definition.columns import FIRST_GENERATION, log_columns
+from lockstep.definition.columns import GENERATION, log_columns
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, contract_of, gold_of
 from lockstep.errors import LockstepError
@@ -126,7 +126,8 @@ def _before_offsets(settings: "Settings", table: str, offsets: Mapping[str, Offs
 def _newest(contract: "Contract", log: str, before: str) -> str:
     """The newest change of each row among those before the offsets: what the table of the current rows was then."""
     columns, key = ", ".join(log_columns(contract)), ", ".join(contract.unique_id)
-    order = f"coalesce(_generation, {FIRST_GENERATION}) DESC, _commit_lsn DESC, _lsn DESC, _offset"
+    # Of copies of one change, the first: the current rows keep it when another one comes.
+    order = f"{GENERATION} DESC, _commit_lsn DESC, _lsn DESC, _offset"
     ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS _rank FROM {log} WHERE {before}"  # noqa: S608
     return f"SELECT {columns} FROM ({ranked}) WHERE _rank = 1"  # noqa: S608
 
