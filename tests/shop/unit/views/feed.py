@@ -194,6 +194,25 @@ def shuffled(view: Keyed, by_key: Mapping[str, list[Routed]], until: datetime, d
     return live(view, by_key, until, cuts, dice)
 
 
+def assert_every_way_gives(
+    expected: Iterable[Mapping[str, Any]],
+    view: Keyed,
+    by_key: Mapping[str, list[Routed]],
+    until: datetime,
+    dice: Random,
+) -> None:
+    """The view has the expected rows in both layers, in whatever order the live one gets its records, and wherever it begins."""
+    wanted = bag(expected)
+    for name, rows in (
+        ("batch", batch(view, by_key, until)),
+        ("shuffled", shuffled(view, by_key, until, dice)),
+        ("in_steps", in_steps(view, by_key, until, dice)),
+        ("from_gold", from_gold(view, by_key, until, dice)),
+    ):
+        found = bag(rows)
+        assert found == wanted, f"{name} lacks {wanted - found}, and has {found - wanted} that nobody expects"
+
+
 def _some(queues: Mapping[Any, list[Routed]], dice: Random | None) -> list[Routed]:
     """Changes from the heads of the queues, in any order; without dice, all that are left."""
     taken = []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import orders_with_customer as oracle
 from tests.shop.oracles.tokens import token
-from tests.shop.unit.views.feed import LiveMachine, bag, batch, from_gold, in_steps, route, shuffled
+from tests.shop.unit.views.feed import LiveMachine, assert_every_way_gives, batch, route
 from tests.support.records import at, change_record, table_records
 
 from shop.views.orders_with_customer import VIEW
@@ -45,11 +45,7 @@ def test_however_changes_interleave_the_rows_are_the_oracles(orders, customers, 
         "users": table_records("users", ("user_id",), customers),
     }
     routed = route(VIEW, keys, records, token)
-    expected = bag(oracle.rows(records))
-    assert bag(batch(VIEW, routed, END)) == expected
-    assert bag(shuffled(VIEW, routed, END, dice)) == expected
-    assert bag(in_steps(VIEW, routed, END, dice)) == expected
-    assert bag(from_gold(VIEW, routed, END, dice)) == expected
+    assert_every_way_gives(oracle.rows(records), VIEW, routed, END, dice)
 
 
 def test_orders_users():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import page_views_enriched as oracle
 from tests.shop.oracles.tokens import token
-from tests.shop.unit.views.feed import LiveMachine, bag, batch, from_gold, in_steps, route, shuffled
+from tests.shop.unit.views.feed import LiveMachine, assert_every_way_gives, bag, batch, route
 from tests.support.records import at, change_record, event_record, table_records
 
 from lockstep.definition import Event, states
@@ -45,11 +45,7 @@ def test_however_changes_and_views_interleave_the_rows_are_the_oracles(customers
         ],
     }
     routed = route(VIEW, keys, records, token)
-    expected = bag(oracle.rows(records))
-    assert bag(batch(VIEW, routed, END)) == expected
-    assert bag(shuffled(VIEW, routed, END, dice)) == expected
-    assert bag(in_steps(VIEW, routed, END, dice)) == expected
-    assert bag(from_gold(VIEW, routed, END, dice)) == expected
+    assert_every_way_gives(oracle.rows(records), VIEW, routed, END, dice)
 
 
 @given(

@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import price_changes_followed as oracle
-from tests.shop.unit.views.feed import LiveMachine, bag, batch, from_gold, in_steps, route, shuffled
+from tests.shop.unit.views.feed import LiveMachine, assert_every_way_gives, batch, route
 from tests.support.records import at, change_record, event_record, table_records
 
 from shop.views.price_changes_followed import VIEW
@@ -40,11 +40,7 @@ def test_however_changes_and_follows_interleave_the_rows_are_the_oracles(product
         "follows": [follow(n, *one) for n, one in enumerate(follows)],
     }
     routed = route(VIEW, keys, records)
-    expected = bag(oracle.rows(records))
-    assert bag(batch(VIEW, routed, END)) == expected
-    assert bag(shuffled(VIEW, routed, END, dice)) == expected
-    assert bag(in_steps(VIEW, routed, END, dice)) == expected
-    assert bag(from_gold(VIEW, routed, END, dice)) == expected
+    assert_every_way_gives(oracle.rows(records), VIEW, routed, END, dice)
 
 
 def test_follow_then_unfollow():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import low_stock_alerts, product_stock
-from tests.shop.unit.views.feed import LiveMachine, bag, batch, from_gold, in_steps, route, shuffled
+from tests.shop.unit.views.feed import LiveMachine, assert_every_way_gives, route
 from tests.support.records import at, change_record, table_records
 
 from lockstep.definition import Event, states
@@ -59,12 +59,7 @@ def test_however_changes_interleave_the_rows_are_the_oracles(found, dice: Random
     }
     for view, oracle in ((STOCK, product_stock), (ALERTS, low_stock_alerts)):
         routed = route(view, keys, records)
-        expected = bag(oracle.rows(records))
-        assert bag(batch(view, routed, END)) == expected
-        assert bag(shuffled(view, routed, END, dice)) == expected
-        assert bag(in_steps(view, routed, END, dice)) == expected
-        assert bag(from_gold(view, routed, END, dice)) == expected
-    assert bag(from_gold(view, routed, END, dice)) == expected
+        assert_every_way_gives(oracle.rows(records), view, routed, END, dice)
 
 
 def rows(view, *records):

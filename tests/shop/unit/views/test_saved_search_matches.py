@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import saved_search_matches as oracle
-from tests.shop.unit.views.feed import bag, batch, from_gold, in_steps, route, shuffled
+from tests.shop.unit.views.feed import assert_every_way_gives, batch, route
 from tests.support.records import at, change_record, event_record, table_records
 
 from shop.views.saved_search_matches import VIEW
@@ -49,11 +49,7 @@ def test_however_changes_and_searches_interleave_the_rows_are_the_oracles(produc
         "saved_searches": [save(n, *one) for n, one in enumerate(searches)],
     }
     routed = route(VIEW, keys, records)
-    expected = bag(oracle.rows(records))
-    assert bag(batch(VIEW, routed, END)) == expected
-    assert bag(shuffled(VIEW, routed, END, dice)) == expected
-    assert bag(in_steps(VIEW, routed, END, dice)) == expected
-    assert bag(from_gold(VIEW, routed, END, dice)) == expected
+    assert_every_way_gives(oracle.rows(records), VIEW, routed, END, dice)
 
 
 def test_a_search_matches_when_all_its_words_are_in_the_description_until_it_is_removed():

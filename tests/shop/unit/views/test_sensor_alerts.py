@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import sensor_alerts as oracle
-from tests.shop.unit.views.feed import bag, batch, from_gold, in_steps, live, route, shuffled
+from tests.shop.unit.views.feed import assert_every_way_gives, batch, live, route
 from tests.support.records import at, event_record
 
 from shop.views.sensor_alerts import VIEW
@@ -40,11 +40,7 @@ def readings(*measured):
 def test_the_rows_are_the_oracles(measured, dice: Random):
     records = readings(*measured)
     routed = route(VIEW, keys, records)
-    expected = bag(oracle.rows(records))
-    assert bag(batch(VIEW, routed, END)) == expected
-    assert bag(shuffled(VIEW, routed, END, dice)) == expected
-    assert bag(in_steps(VIEW, routed, END, dice)) == expected
-    assert bag(from_gold(VIEW, routed, END, dice)) == expected
+    assert_every_way_gives(oracle.rows(records), VIEW, routed, END, dice)
 
 
 def test_one_high_reading_raises_no_alert_and_a_warm_hour_raises_one_until_it_has_cooled():
