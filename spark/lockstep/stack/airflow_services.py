@@ -12,7 +12,6 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-import httpx
 from dotenv import dotenv_values
 from psycopg2 import sql
 
@@ -174,12 +173,7 @@ def heartbeat(settings: Settings, component: str) -> datetime:
 
 def _state(settings: Settings, component: str) -> dict[str, str]:
     url = f"{settings.airflow_url}/api/v2/monitor/health"
-    try:
-        answer = net.http().get(url)
-        answer.raise_for_status()
-    except httpx.HTTPError as error:
-        raise Unhealthy(f"Airflow's health page {url}: {error}") from error
-    state: dict[str, str] = answer.json().get(component) or {}
+    state: dict[str, str] = net.ask(url, f"Airflow's health page {url}").json().get(component) or {}
     if state.get("status") != "healthy":
         raise Unhealthy(f"Airflow says that its {component} is {state.get('status') or 'not there'}")
     return state

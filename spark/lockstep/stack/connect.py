@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import httpx
 import javaproperties
 
 from lockstep.kafka_clients import java_properties
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import connector, connector_config, jars, net
-from lockstep.stack.errors import Unhealthy
 from lockstep.stack.java import find_java
 from lockstep.stack.services import Launch, Service, run_dir
 
@@ -52,10 +50,7 @@ def launch(settings: Settings) -> Launch:
 
 def readiness(settings: Settings) -> str:
     """Check that the worker answers."""
-    try:
-        net.http().get(f"{settings.connect_url}/connectors").raise_for_status()
-    except httpx.HTTPError as error:
-        raise Unhealthy(f"Kafka Connect at {settings.connect_url}: {error}") from error
+    net.ask(f"{settings.connect_url}/connectors", f"Kafka Connect at {settings.connect_url}")
     return f"worker at {settings.connect_url}"
 
 

@@ -31,6 +31,21 @@ def http() -> httpx.Client:
     return httpx.Client(timeout=10, trust_env=False)
 
 
+def ask(url: str, who: str) -> httpx.Response:
+    """What a service's own page answers.
+
+    Args:
+        who: what the error names.
+
+    Raises:
+        Unhealthy: nothing answers, or the answer is an error.
+    """
+    try:
+        return http().get(url).raise_for_status()
+    except httpx.HTTPError as error:
+        raise Unhealthy(f"{who}: {error}") from error
+
+
 def can_bind(port: int) -> bool:
     """Whether a server could listen on this port of the loopback now."""
     with socket.socket() as probe:

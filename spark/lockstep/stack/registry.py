@@ -4,8 +4,6 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 
-import httpx
-
 from lockstep import heartbeat, project
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import (
@@ -19,7 +17,7 @@ from lockstep.stack import (
     spark_server,
     spark_thrift,
 )
-from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack.errors import StackError
 from lockstep.stack.services import Launch, Service
 
 GROUPS = {"airflow": tuple(service.name for service in airflow_services.SERVICES)}
@@ -46,10 +44,7 @@ def _monitor(settings: Settings) -> Launch:
 def _metrics(settings: Settings) -> str:
     """Ask the monitor for its metrics."""
     url = f"http://{LOOPBACK}:{settings.metrics_port}/metrics"
-    try:
-        net.http().get(url).raise_for_status()
-    except httpx.HTTPError as error:
-        raise Unhealthy(f"{url}: {error}") from error
+    net.ask(url, url)
     return f"metrics at {url}"
 
 

@@ -4,12 +4,11 @@ The log of a server that runs for weeks has no end, and Spark's driver deletes n
 compacts the older files of the log, and removes the logs of earlier servers.
 """
 
-import httpx
 import javaproperties
 
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, net
-from lockstep.stack.errors import StackError, Unhealthy
+from lockstep.stack.errors import StackError
 from lockstep.stack.java import SPARK_OPENS, find_java
 from lockstep.stack.services import Launch, Service, run_dir
 from lockstep.stack.spark_properties import event_log
@@ -54,11 +53,7 @@ def launch(settings: Settings) -> Launch:
 def check(settings: Settings) -> str:
     """Ask the history server which applications it knows."""
     url = f"http://{LOOPBACK}:{settings.history_port}"
-    try:
-        answer = net.http().get(f"{url}/api/v1/applications")
-        answer.raise_for_status()
-    except httpx.HTTPError as error:
-        raise Unhealthy(f"the history server at {url}: {error}") from error
+    answer = net.ask(f"{url}/api/v1/applications", f"the history server at {url}")
     return f"event logs of {len(answer.json())} servers at {url}"
 
 
