@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep import lake, ledger
 from lockstep.control.erased import Offsets
 from lockstep.definition.tables import Tables
-from lockstep.ingest.bronze import confirm
+from lockstep.ingest.bronze import commit_without_rows
 from lockstep.ingest.redaction import EMPTY
 from lockstep.lake import Txn
 from lockstep.ledger.integrity import record_digest
@@ -54,8 +54,7 @@ def redact(
         signed=signed,
         erasure=erasure.number,
     )
-    lake.append_record(settings, table, ledger.txn(table, entry), entry)
-    confirm(control, settings, table, entry)
+    commit_without_rows(control, settings, table, entry)
 
 
 def remove(

@@ -77,8 +77,7 @@ def accept_gap(settings: "Settings", contract: "Contract", by: str, reason: str)
             return None
         signed = ledger.signature(ledger.SignedFor.GAP, by, reason)
         record = ledger.record("ingest", newest, f"signed by {by}", skipped, epochs=log.epochs, signed=signed)
-        lake.append_record(settings, table, ledger.txn(table, record), record)
-        return confirm(control, settings, table, record)
+        return commit_without_rows(control, settings, table, record)
 
 
 def begin_at(
@@ -95,8 +94,7 @@ def begin_at(
         empty = [Range(log.topic, log.topic_id, p, starts[p], starts[p]) for p in sorted(starts)]
         lake.create(spark, settings, table, BRONZE, properties=PROPERTIES)
         record = ledger.record("ingest", None, run_id, empty, epochs=log.epochs)
-        lake.append_record(settings, table, ledger.txn(table, record), record)
-        confirm(control, settings, table, record)
+        commit_without_rows(control, settings, table, record)
 
 
 def ingest(
@@ -143,6 +141,18 @@ def read(spark: "SparkSession", settings: "Settings", ranges: "list[Range]") -> 
     """The records of the ranges, in bronze's columns; without Spark if they are few."""
     small = lake.is_small(size(ranges))
     return read_small(settings, ranges) if small else read_range(spark, settings, ranges)
+
+
+def commit_without_rows(
+    control: "Connection", settings: "Settings", table: str, record: "Mapping[str, Any]"
+) -> ledger.Entry:
+    """Commit an entry that takes no rows, and confirm it.
+
+    Raises:
+        Overtaken, LedgerBroken: see :func:`lockstep.ledger.committed`.
+    """
+    lake.append_record(settings, table, ledger.txn(table, record), record)
+    return confirm(control, settings, table, record)
 
 
 def confirm(control: "Connection", settings: "Settings", table: str, record: "Mapping[str, Any]") -> ledger.Entry:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
-from lockstep import lake, ledger
+from lockstep import ledger
 from lockstep.contracts.contract import HEARTBEAT
 from lockstep.control.leases import lease
 from lockstep.definition.tables import bronze_of
 from lockstep.errors import LockstepError
-from lockstep.ingest.bronze import confirm
+from lockstep.ingest.bronze import commit_without_rows
 from lockstep.ingest.consumer import read_small
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.kafka_clients import KafkaUnavailable, confluent_config, produce
@@ -104,8 +104,7 @@ def _accept(
             signed=ledger.signature(kind, by, reason),
             lost=encode(lost),
         )
-        lake.append_record(settings, table, ledger.txn(table, record), record)
-        return Accepted(confirm(control, settings, table, record), count)
+        return Accepted(commit_without_rows(control, settings, table, record), count)
 
 
 def _fill(settings: "Settings", lost: list[Range], log: "TopicOffsets") -> None:
