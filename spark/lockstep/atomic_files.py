@@ -11,7 +11,7 @@ def replace(file: Path, content: bytes, mode: int = 0o666) -> None:
 
     The content is written to a draft beside the file, which is then renamed. A writer that fails or is killed leaves the file
     as it was. Several may write it at once: one of their files stays, whole. A reader that has opened the file reads on in the
-    old one. It is not forced to the disk: after a power cut, the file may be the old one, or empty.
+    old one. The content is on the disk before the file has its name: after a power cut, it is the old one or the new one.
 
     Args:
         mode: the permissions, less what the process's umask takes away. The draft has them too: what only the owner may read,
@@ -22,6 +22,8 @@ def replace(file: Path, content: bytes, mode: int = 0o666) -> None:
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as handle:
             handle.write(content)
+            handle.flush()
+            os.fsync(handle.fileno())
         draft.replace(file)
     finally:
         draft.unlink(missing_ok=True)

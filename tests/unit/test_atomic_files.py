@@ -1,5 +1,6 @@
 """A file is replaced as a whole: what was there, or what is there now."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -40,6 +41,20 @@ def test_a_writer_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: 
         atomic_files.replace(file, b"second")
     assert file.read_bytes() == b"first"
     assert drafts(file) == []
+
+
+def test_the_content_is_on_the_disk_before_the_file_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, fsync, written = tmp_path / "file", os.fsync, list[tuple[int, bool]]()
+
+    def seen(descriptor: int) -> None:
+        written.append((os.fstat(descriptor).st_size, file.exists()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    atomic_files.replace(file, b"secret")
+    assert written == [(len(b"secret"), False)]
 
 
 def test_a_draft_is_never_more_open_than_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
