@@ -37,16 +37,16 @@ def maintain():
 
     @task(task_id="dbt_docs")
     def document_marts() -> str:
-        from lockstep import tasks
+        from lockstep import marts_tasks
 
-        return tasks.document_marts()
+        return marts_tasks.document_marts()
 
     @task(task_id="dbt_source_freshness")
     def look_for_stale_sources() -> list[str]:
-        from lockstep import tasks
+        from lockstep import marts_tasks
 
         with reported() as results:
-            return tasks.look_for_stale_sources(results)
+            return marts_tasks.look_for_stale_sources(results)
 
     compact_and_vacuum()
     clean_airflow()

@@ -32,10 +32,10 @@ from lockstep.orchestration import LIVE_POOL, defaults
 def marts():
     @task(task_id="build", inlets=assets.of(tables.mart_sources()), outlets=assets.of(tables.marts()))
     def build_touched_days(run_id: str) -> list[str]:
-        from lockstep import tasks
+        from lockstep import marts_tasks
 
         with told() as progress, reported() as results:
-            return tasks.bring_up_marts(run_id, results, progress)
+            return marts_tasks.bring_up_marts(run_id, results, progress)
         return []
 
     mart_tasks(build_touched_days().operator)

@@ -39,10 +39,10 @@ from lockstep.orchestration import BACKFILL_POOL, defaults
 def rollup_daily():
     @task.sensor(mode="reschedule", poke_interval=30, timeout=timedelta(hours=6).total_seconds())
     def day_has_passed(data_interval_end: datetime) -> bool:
-        from lockstep import tasks
+        from lockstep import marts_tasks
 
         with reported() as results:
-            return tasks.have_passed(data_interval_end, results)
+            return marts_tasks.have_passed(data_interval_end, results)
 
     @task(
         inlets=assets.of(tables.logs(), tables.mart_sources()),
@@ -51,11 +51,11 @@ def rollup_daily():
     def rebuild_day(
         run_id: str, data_interval_start: datetime, data_interval_end: datetime, dag_run: Any
     ) -> dict[str, list[str]]:
-        from lockstep import tasks
+        from lockstep import marts_tasks
 
         again = dag_run.run_type != "scheduled"
         with told() as progress, reported() as results:
-            return tasks.rebuild_day(data_interval_start, data_interval_end, run_id, again, results, progress)
+            return marts_tasks.rebuild_day(data_interval_start, data_interval_end, run_id, again, results, progress)
         return {}
 
     rebuilt = rebuild_day()

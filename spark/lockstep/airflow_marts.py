@@ -80,7 +80,7 @@ class MartTask(BaseOperator):
             AirflowSkipException: the run has built no days, or dbt had nothing to do.
             MartsFailed: this failed, or something of which no task that waits is red.
         """
-        from lockstep import tasks
+        from lockstep import marts_tasks
 
         progress = _progress(context)
         if not progress.spans():
@@ -88,7 +88,7 @@ class MartTask(BaseOperator):
         names: list[str] = []
         try:
             with reported() as results:
-                names = tasks.build_mart(self.box, context["run_id"], results, progress)
+                names = marts_tasks.build_mart(self.box, context["run_id"], results, progress)
         except Exception as error:
             if not self._others_are_red(context["ti"], error, progress):
                 raise

@@ -7,6 +7,7 @@ MODULES = (
     "pyspark.sql.connect.session",
     "pyspark.sql.connect.functions",
     "lockstep.tasks",
+    "lockstep.marts_tasks",
     "lockstep.replay_tasks",
     "lockstep.erase_tasks",
     "dbt.cli.main",

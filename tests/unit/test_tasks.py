@@ -1,26 +1,19 @@
 """What the DAGs' tasks do when a part of their work fails or has to wait."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from datetime import datetime, timedelta
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
-import pendulum
 import pytest
 from tests.support.commits import entry, ledger_record, ranges, write_commit
 from tests.support.ops_records import OpsRecords
 from tests.support.ports import own_ports
-from tests.support.records import START
 
 from lockstep import tasks
 from lockstep.definition import View
-from lockstep.errors import LockstepError
-from lockstep.for_each import TaskFailed, for_each
+from lockstep.for_each import TaskFailed
 from lockstep.ledger import Entry
-from lockstep.marts.build import Built
 from lockstep.quality.gate import GateFailed
 from lockstep.quality.outcomes import Outcome
 from lockstep.reconcile.run import Report
@@ -82,56 +75,6 @@ def test_a_roll_up_waits_for_a_shut_gate(
     ops_records.write("ops.quality", {"positions": {"silver.page_views": 1}})
     assert tasks.roll_up("run-2", Results()) == {"page_views_per_minute": 10}
     assert rolled_up == ["page_views_per_minute"]
-
-
-def test_a_view_that_cannot_be_rebuilt_stops_neither_the_other_views_nor_the_marts(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-
-    def build(*_: object) -> Built:
-        done.append("marts")
-        return Built(["daily_orders"])
-
-    def rebuild(spark: object, settings: Settings, view: View, start: datetime, *_: object) -> Entry:
-        # Of two times of Airflow's own, the difference cannot be divided.
-        assert (start - timedelta(hours=1) - START) // timedelta(minutes=1) == -60
-        if view.name == "trending_pages":
-            raise LockstepError("its gold is torn")
-        done.append(view.name)
-        return entry(ranges({0: (0, 10)}), table=f"gold.{view.name}")
-
-    @contextmanager
-    def without_server(*_: object) -> Iterator[object]:
-        yield object()
-
-    monkeypatch.setenv("LOCKSTEP_VIEWS", "page_views_per_minute,trending_pages")
-    monkeypatch.setattr(tasks, "backfilling", without_server)
-    monkeypatch.setattr(tasks, "connect", without_server)
-    monkeypatch.setattr(tasks, "for_each", partial(for_each, connect=cast(Any, without_server)))
-    monkeypatch.setattr(tasks.rollup, "rebuild", rebuild)
-    monkeypatch.setattr(tasks.marts, "build", build)
-    monkeypatch.setattr(tasks.marts, "lease", without_server)
-    with pytest.raises(TaskFailed, match="trending_pages: its gold is torn"):
-        tasks.rebuild_day(
-            pendulum.instance(START),
-            pendulum.instance(START).add(days=1),
-            "run-1",
-            again=True,
-            results=(results := Results()),
-        )
-    assert done == ["page_views_per_minute", "marts"]
-    assert [(row["table"], row["outcome"], row["detail"]) for row in results.as_rows()] == [
-        ("gold.trending_pages", "failed", "its gold is torn"),
-        ("gold.page_views_per_minute", "done", f"{START:%F} is computed again"),
-        (f"marts of {START:%F}", "done", "1 models and tests"),
-    ]
-
-    monkeypatch.setattr(tasks.rollup, "is_current", lambda _, view: view.name == "trending_pages")
-    done.clear()
-    built = tasks.rebuild_day(START, START + timedelta(days=1), "run-2", again=False, results=(results := Results()))
-    assert built == {"gold": ["gold.page_views_per_minute"], "marts": ["daily_orders"]}
-    assert ("gold.trending_pages", "nothing new") in [(row["table"], row["outcome"]) for row in results.as_rows()]
 
 
 def test_a_gate_without_new_rows_checks_nothing(settings: Settings, ops_records: OpsRecords) -> None:
