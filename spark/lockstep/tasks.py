@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 def ingest(kind: "Kind", run_id: str, results: Results) -> dict[str, int]:
     """Write new records of the topics of a kind (``events`` or ``changes``) to bronze; new rows by stream."""
-    settings, wanted = configuration.load(), of_kind(kind)
+    settings, wanted = configuration.load(), of_kind(kind).values()
     contracts = bronze.behind(settings, wanted)
     results.nothing_new(bronze_of(c) for c in wanted if c not in contracts)
     work = traced("ingest", bronze.ingest, lambda c: [tables.topic_of(c)], lambda c: [bronze_of(c)])
@@ -148,7 +148,7 @@ def gate(layer: str, run_id: str, results: Results) -> dict[str, int]:
 def publish_changelogs() -> dict[str, int]:
     """Publish the rows of captured tables that have passed their gates; the number of records by stream."""
     settings = configuration.load()
-    return publish_changelog.publish_all(settings, of_kind("changes"))
+    return publish_changelog.publish_all(settings, of_kind("changes").values())
 
 
 def reconcile(run_id: str, results: Results) -> dict[str, str]:

@@ -132,7 +132,7 @@ def _plan_from_gold(
     ends = {(r.topic, r.partition): r.end for r in entry.ranges}
     starts = _starts_at(settings, view, bounds, entry.until)
     events = of_kind("events", view.streams)
-    for topic in bounds.keys() - {contract.topic for contract in events}:
+    for topic in bounds.keys() - {contract.topic for contract in events.values()}:
         starts[topic] = {p: ends.get((topic, p), 0) for p in bounds[topic].partitions}
     for topic, offsets in starts.items():
         for p, (first, _) in bounds[topic].partitions.items():
@@ -141,7 +141,7 @@ def _plan_from_gold(
                     f"{topic}-{p}: gold has read up to offset {ends.get((topic, p), 0):,}, and the log begins at {first:,}: "
                     f"{_AFTER_ROLL_UP}"
                 )
-    newest = _newest_below(spark, settings, [contract.name for contract in events], view, starts)
+    newest = _newest_below(spark, settings, [*events], view, starts)
     if newest is not None and newest >= entry.until:
         raise ActionRefused(
             f"{view.name}: an event of {newest:%F %T} UTC is gone from the log, and gold is final only before "

@@ -69,7 +69,7 @@ def chosen(streams: list[str] | None) -> list[Contract]:
     Raises:
         LockstepError: a name is that of no captured table.
     """
-    captured = {contract.name: contract for contract in of_kind("changes")}
+    captured = of_kind("changes")
     if unknown := sorted({*(streams or ())} - captured.keys()):
         raise LockstepError(f"{unknown[0]} is no captured table: name one of {', '.join(captured)}.")
     return [captured[name] for name in streams or captured]

@@ -58,7 +58,7 @@ def _ends(settings: Settings, view: View) -> Mapping[str, Offsets]:
 
 def _database(settings: Settings, view: View) -> str:
     """The source database of the view's captured tables."""
-    found = sorted({database_of(settings, c) for c in of_kind("changes", view.streams)})
+    found = sorted({database_of(settings, c) for c in of_kind("changes", view.streams).values()})
     if len(found) > 1:
         raise LockstepError(
             f"{view.name} reads tables of {' and '.join(found)}, each of which has LSNs of its own: give --after instead."

@@ -58,14 +58,15 @@ def _completed(contract: Contract) -> Contract:
 CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contract: contract.problems, _completed)
 
 
-def of_kind(kind: Kind, streams: Iterable[str] | None = None) -> list[Contract]:
-    """The contracts of a kind: ``changes`` are those of captured tables.
+def of_kind(kind: Kind, streams: Iterable[str] | None = None) -> dict[str, Contract]:
+    """By stream, the contracts of a kind: ``changes`` are those of captured tables.
 
     Args:
         streams: the names of those that are looked at, whose order stays; None: all of the project.
     """
-    contracts = CONTRACTS.values() if streams is None else map(CONTRACTS.__getitem__, streams)
-    return [contract for contract in contracts if contract.kind == kind]
+    return {
+        name: CONTRACTS[name] for name in (CONTRACTS if streams is None else streams) if CONTRACTS[name].kind == kind
+    }
 
 
 __all__ = ["CONTRACTS", "Contract", "Kind", "of_kind"]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def captured(settings: "Settings", database: str) -> "dict[str, Contract]":
     """By table (``schema.name``), the contracts that capture the tables of a source database."""
-    contracts = of_kind("changes")
+    contracts = of_kind("changes").values()
     return {c.topic.removeprefix(f"{database}."): c for c in contracts if database_of(settings, c) == database}
 
 

@@ -191,7 +191,7 @@ def _forget(
     of_live = live.affected(settings, found.found)
     began = live.begin_anew(spark, settings, of_live, opened, opened.reason)
     live.remove_old_state(settings, began)
-    publish_all(settings, of_kind("changes", found.found))
+    publish_all(settings, of_kind("changes", found.found).values())
 
 
 def _scrub(

@@ -32,12 +32,12 @@ def topic_of(contract: "Contract") -> str:
 
 def topics(kind: "Kind") -> list[str]:
     """The topics of a kind of streams (``events`` or ``changes``)."""
-    return [topic_of(contract) for contract in of_kind(kind)]
+    return [topic_of(contract) for contract in of_kind(kind).values()]
 
 
 def bronze(kind: "Kind | None" = None) -> list[str]:
     """The bronze tables, of all streams or of one kind."""
-    return [Tables.of(contract).bronze for contract in (of_kind(kind) if kind else CONTRACTS.values())]
+    return [Tables.of(contract).bronze for contract in (of_kind(kind) if kind else CONTRACTS).values()]
 
 
 def refined(contract: "Contract") -> list[str]:

@@ -138,7 +138,7 @@ def _keyed(
     # Spark makes a task for each partition of a topic, and each one unpacks the plan of all views, which takes longer than the
     # records do. Two tasks for a core, because they also wait for the broker.
     keyed = _to_state_partitions(spark, inputs.coalesce(2 * config.cores)).groupBy(_PARTITION)
-    contracts = {contract.name: contract for contract in of_kind("events", streams)}
+    contracts = of_kind("events", streams)
     checkpoint = Checkpoint(members[0][0].location(config))
     planned = checkpoint.first_planned()
     machines = Machines(views, {s: _event_stream(config, contract, planned) for s, contract in contracts.items()})

@@ -32,7 +32,7 @@ class EventStream:
 
 def clock_of(view: "View") -> str:
     """The clock of a view: the names of the streams of which it reads events. It reads none: an empty text."""
-    return ",".join(sorted(contract.name for contract in of_kind("events", view.streams)))
+    return ",".join(sorted(of_kind("events", view.streams)))
 
 
 @dataclass

@@ -64,7 +64,7 @@ class Jobs:
 
     def heartbeats(self) -> QuietPartitions:
         """The heartbeats for the topics of events that the views read."""
-        return QuietPartitions(self.config, sorted({c.topic for c in of_kind("events", self._streams())}))
+        return QuietPartitions(self.config, sorted({c.topic for c in of_kind("events", self._streams()).values()}))
 
     def _contracts(self) -> "list[Contract]":
         return [CONTRACTS[stream] for stream in self._streams()]

@@ -24,7 +24,7 @@ from shop.simulate.producer import BulkSender, Sender, heartbeats
 from shop.simulate.shop import Progress, Shop, open_shop
 from shop.simulate.traffic import Traffic, milliseconds
 
-EVENT_TOPICS = [contract.topic for contract in of_kind("events")]
+EVENT_TOPICS = [contract.topic for contract in of_kind("events").values()]
 # Longer than any of the shop's views waits for late rows (10 minutes), so that their last windows are closed.
 HEARTBEAT_AFTER = timedelta(minutes=15)
 # Traffic is made by day, and its late events arrive up to a day later.

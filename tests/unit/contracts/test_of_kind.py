@@ -18,14 +18,14 @@ def project(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_streams_of_a_kind_are_in_the_order_of_the_project() -> None:
-    assert of_kind("changes") == [ORDERS, USERS]
-    assert of_kind("events") == [VISITS]
+    assert [*of_kind("changes").items()] == [("orders", ORDERS), ("users", USERS)]
+    assert of_kind("events") == {"visits": VISITS}
 
 
 def test_of_some_streams_only_those_of_the_kind_are_left_in_their_order() -> None:
-    assert of_kind("changes", ["users", "visits", "orders"]) == [USERS, ORDERS]
-    assert of_kind("events", ["users"]) == []
+    assert [*of_kind("changes", ["users", "visits", "orders"])] == ["users", "orders"]
+    assert of_kind("events", ["users"]) == {}
 
 
 def test_of_no_stream_none_is_left() -> None:
-    assert of_kind("changes", []) == []
+    assert of_kind("changes", []) == {}
