@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow.sdk.execution_time.context import set_current_context
 from airflow.triggers.base import TaskFailedEvent, TaskSkippedEvent, TaskSuccessEvent, TriggerEvent
 
-from lockstep import airflow_mart_trigger, airflow_task, tasks
+from lockstep import airflow_mart_trigger, airflow_task, marts_tasks
 from lockstep.airflow_mart_trigger import MartTrigger
 from lockstep.airflow_marts import MartTask, told
 from lockstep.lineage import assets, tables
@@ -179,7 +179,7 @@ def clear(
     def states(**asked: Any) -> dict[str, dict[str, str]]:
         return {RUN: {name: "deferred" if name in waiting else "success" for name in asked["task_ids"]}}
 
-    monkeypatch.setattr(tasks, "build_mart", builds)
+    monkeypatch.setattr(marts_tasks, "build_mart", builds)
     monkeypatch.setattr(airflow_task, "_publish", lambda _: None)
     monkeypatch.setattr(assets, "emit", lambda: None)
     ti = SimpleNamespace(dag_id="marts", run_id=RUN, get_task_states=states)
