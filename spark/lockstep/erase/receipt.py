@@ -1,10 +1,11 @@
 """The receipt of an erasure: each place that was looked at, and what was found there before and after."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+from lockstep import atomic_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,6 +86,5 @@ def save(settings: "Settings", kept: Mapping[str, Any]) -> "Path":
     """Write the receipt to its file, which only its owner may read."""
     file = path(settings, kept["erasure"])
     file.parent.mkdir(mode=0o700, exist_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-        json.dump(kept, out, indent=2)
+    atomic_files.replace(file, json.dumps(kept, indent=2).encode(), 0o600)
     return file
