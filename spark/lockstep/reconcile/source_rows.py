@@ -178,12 +178,9 @@ def captured_to(settings: "Settings", database: str) -> int | None:
     slots = (
         "SELECT max(confirmed_flush_lsn - '0/0')::bigint FROM pg_replication_slots WHERE database = current_database()"
     )
-    try:
-        with closing(_connect(settings, database)) as session, session.cursor() as cursor:
-            cursor.execute(slots)
-            ((lsn,),) = cursor.fetchall()
-    except psycopg2.Error as error:
-        raise SourceUnreadable(f"The source database {database} does not answer: {error}".strip()) from error
+    with _asking(settings, database) as cursor:
+        cursor.execute(slots)
+        ((lsn,),) = cursor.fetchall()
     return None if lsn is None else int(lsn)
 
 
@@ -198,9 +195,15 @@ def columns_of(settings: "Settings", database: str, tables: "Iterable[str]") -> 
     Raises:
         SourceUnreadable: the database does not answer.
     """
+    with _asking(settings, database) as cursor:
+        return {table: _columns(cursor, (table.partition(".")[0], table.partition(".")[2])) for table in tables}
+
+
+@contextmanager
+def _asking(settings: "Settings", database: str) -> Iterator[Any]:
     try:
         with closing(_connect(settings, database)) as session, session.cursor() as cursor:
-            return {table: _columns(cursor, (table.partition(".")[0], table.partition(".")[2])) for table in tables}
+            yield cursor
     except psycopg2.Error as error:
         raise SourceUnreadable(f"The source database {database} does not answer: {error}".strip()) from error
 
