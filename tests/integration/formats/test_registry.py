@@ -175,9 +175,11 @@ def test_an_id_that_was_unknown_is_asked_for_again_but_not_by_a_run_that_is_done
 def test_while_the_registry_is_away_other_streams_are_refined(spark, settings, streams, stream, shop, door):
     (framed_one, _), _ = streams
     with_registry = settings.model_copy(update={"schema_registry_url": door.url})
-    Shop(settings, framed_one).raw(framed(12345, b"x"), 1)
+    other = Shop(settings, framed_one)
+    other.raw(framed(12345, b"x"), 1)
     shop.view("e1", 1)
-    shop.flush()
+    for producer in (other, shop):
+        producer.flush()
     for contract in (framed_one, stream):
         ingest(spark, with_registry, contract, "run")
     prepared = prepare(with_registry, [framed_one, stream], lambda: nullcontext(spark))
