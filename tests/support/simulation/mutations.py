@@ -52,6 +52,27 @@ def _clock_without_silent_partitions(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Watermarks, "_lowest", lowest)
 
 
+def _quiet_partitions_are_passed(patch: pytest.MonkeyPatch) -> None:
+    """A partition is never further behind than the newest record of its topic, less a minute: an idle timeout."""
+
+    def passed(newest: Mapping[int, int]) -> dict[int, int]:
+        return {p: max(at, max(newest.values()) - 60_000) for p, at in newest.items()}
+
+    def watermark(contract: Any, newest: Mapping[int, int], partitions: Any) -> Any:
+        return event_time.watermark(contract, passed(newest), partitions)
+
+    def lowest(self: Watermarks, stream: str) -> int:
+        newest = {**self.newest.get(stream, {})}
+        self.newest[stream] = passed(newest)
+        found = known(self, stream)
+        self.newest[stream] = newest
+        return found
+
+    known = Watermarks._lowest
+    patch.setattr(gold_plan, "watermark", watermark)
+    patch.setattr(Watermarks, "_lowest", lowest)
+
+
 def _partitions_asked_at_each_start(patch: pytest.MonkeyPatch) -> None:
     load = Watermarks.load
 
@@ -174,6 +195,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the watermark is that of the fastest partition": _watermark_of_the_fastest_partition,
     "batch does not wait for a partition without records": _watermark_without_silent_partitions,
     "live does not wait for a partition without records": _clock_without_silent_partitions,
+    "a partition that is quiet for a minute is passed": _quiet_partitions_are_passed,
     "live asks for the partitions at each start": _partitions_asked_at_each_start,
     "gold is final without the lateness": _final_without_the_lateness,
     "a row exactly at the limit is late": _rows_at_the_limit_are_late,
