@@ -1,5 +1,6 @@
 """**The checkpoints of the live queries.** Fill in the form: *list*, *verify*, *inspect* and *compatible* only look. *savepoint*
-copies. *restore*, *reset* and *fork* start a new generation of a query, and the live service switches the query to it.
+copies. *restore*, *reset* and *fork* start a new generation of a query, and the live service switches the query to it. *share*
+does so for all keyed views, in one job.
 
 `lockstep checkpoints` has the same actions. `docs/operations/checkpoints.md` says what each does, and what to do with a broken
 checkpoint.
@@ -34,7 +35,7 @@ FORM = {
         None,
         type=["null", "string"],
         enum=[None, *VIEWS],
-        values_display={"null": "all (list, verify and compatible only)"},
+        values_display={"null": "all (list, verify, compatible and share only)"},
         title="Query",
     ),
     "name": Param(
@@ -56,7 +57,7 @@ FORM = {
         type=["null", "string"],
         maxLength=LONGEST_TEXT,
         title="Reason",
-        description="For the record, any text; needed for restore, reset and fork",
+        description="For the record, any text; needed for restore, reset, fork and share",
     ),
 }
 log = logging.getLogger(__name__)

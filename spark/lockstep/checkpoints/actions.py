@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lockstep.checkpoints import compatible, forks, inspection, resets
+from lockstep.checkpoints import compatible, forks, inspection, resets, together
 from lockstep.checkpoints.compatible import Verdict
 from lockstep.checkpoints.fields import Action
 from lockstep.checkpoints.forks import Fork, Restore
@@ -52,6 +52,8 @@ def carry_out(settings: "Settings", request: Request, run_id: str | None = None)
             return [_reset(settings, request, run_id)]
         case Action.FORK:
             return [_fork(settings, request, run_id)]
+        case Action.SHARE:
+            return _share(settings, request, run_id)
 
 
 def keeps_query_from_starting(outcome: Outcome) -> bool:
@@ -91,3 +93,9 @@ def _fork(settings: "Settings", request: Request, run_id: str | None) -> Fork:
     origin, changed = request.one_query, VIEWS[request.name]
     with connect(settings, "checkpoints") as spark:
         return forks.fork(spark, settings, origin, changed, request.reason, request.by, run_id)
+
+
+def _share(settings: "Settings", request: Request, run_id: str | None) -> list[Reset]:
+    with connect(settings, "checkpoints") as spark:
+        plans = together.plan_together(spark, settings, chosen(settings.views))
+    return together.begin_together(settings, plans, request.reason, request.by, run_id)

@@ -14,6 +14,7 @@ class Action(StrEnum):
     RESTORE = "restore"
     RESET = "reset"
     FORK = "fork"
+    SHARE = "share"
 
 
 DESCRIPTIONS = {
@@ -25,11 +26,12 @@ DESCRIPTIONS = {
     Action.RESTORE: "continue from a savepoint",
     Action.RESET: "compute one query again",
     Action.FORK: "a changed view continues from here",
+    Action.SHARE: "all keyed views run in one job again, from gold",
 }
-# These look at all queries when none is named.
-FOR_ALL_QUERIES = frozenset({Action.LIST, Action.VERIFY, Action.COMPATIBLE})
+# These are about all queries when none is named.
+FOR_ALL_QUERIES = frozenset({Action.LIST, Action.VERIFY, Action.COMPATIBLE, Action.SHARE})
 # These are recorded with the person who asked for them.
-NEEDS_PERSON = frozenset({Action.SAVEPOINT, Action.RESTORE, Action.RESET, Action.FORK})
+NEEDS_PERSON = frozenset({Action.SAVEPOINT, Action.RESTORE, Action.RESET, Action.FORK, Action.SHARE})
 # These change what a query computes, so they are recorded with a reason too.
 NEEDS_REASON = NEEDS_PERSON - {Action.SAVEPOINT}
 

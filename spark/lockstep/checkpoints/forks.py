@@ -103,7 +103,8 @@ def separate(spark: "SparkSession", settings: "Settings", generation: "Generatio
     """
     name = f"separate-{generation.number}"
     if Checkpoint(generation.location(settings)).last_batch() is None:
-        generations.advance(settings, view.name, reason, PLATFORM, run_id=name)
+        starts, seed = generation.starts, generation.seed
+        generations.advance(settings, view.name, reason, PLATFORM, starts, run_id=name, seed=seed)
         return
     savepoint = take_savepoint(spark, settings, generation, name, PLATFORM, reason, run_id=name)
     _continue_from(settings, view, savepoint, reason, PLATFORM, run_id=name)

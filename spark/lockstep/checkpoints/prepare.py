@@ -61,10 +61,11 @@ def prepare_start(spark: "SparkSession", settings: "Settings", members: "Sequenc
             ensure(spark, view)
     for problem in ensure_whole(settings, [generation for generation, _ in members]):
         log.warning("%s: %s: restored from the journal", members[0][0].job, problem)
-    generation, view = members[0]
-    if generation.shared is None and generation.number > 1 and _has_not_started(settings, generation):
-        _prepare_first_start(spark, settings, view, generation)
-        members = [(replace(generation, starts=_for_all_partitions(settings, generation.starts)), view)]
+    if _has_not_started(settings, members[0][0]):
+        for generation, view in members:
+            if generation.number > 1:
+                _prepare_first_start(spark, settings, view, generation)
+        members = [(replace(g, starts=_for_all_partitions(settings, g.starts)), view) for g, view in members]
     for (own, view), _ in differing:
         with _own_problem(view, members):
             ensure_columns(spark, settings, own, view)

@@ -152,13 +152,19 @@ def _plan_from_gold(
 
 def reset(settings: "Settings", planned: ResetPlan, reason: str, by: str, run_id: str | None = None) -> Reset:
     """Create the planned generation. Whoever runs the query clears its table and switches to the new generation."""
-    seed = planned.seed
-    if seed and planned.machines is not None:
-        seed = replace(seed, copy=seeds.copies(settings, planned.query).save(planned.machines))
+    begins = with_copy(settings, planned)
     number = generations.advance(
-        settings, planned.query, reason, by, planned.starts, planned.since, run_id=run_id, seed=seed
+        settings, planned.query, reason, by, planned.starts, planned.since, run_id=run_id, seed=begins.seed
     )
     return Reset(planned, number)
+
+
+def with_copy(settings: "Settings", planned: ResetPlan) -> ResetPlan:
+    """The plan with a copy of gold's machines, if it goes on from gold: batch keeps its own for a few roll-ups only."""
+    if planned.seed is None or planned.machines is None:
+        return planned
+    copy = seeds.copies(settings, planned.query).save(planned.machines)
+    return replace(planned, seed=replace(planned.seed, copy=copy))
 
 
 def _parse_time(to: str) -> datetime:

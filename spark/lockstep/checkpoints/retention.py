@@ -26,9 +26,9 @@ def lost_records(
             if end < first:
                 views = ", ".join(view.name for _, view in members)
                 to = "gold" if members[0][1].has_machines else "earliest"
+                command = "share" if len(members) > 1 else f"reset {members[0][1].name} --to {to}"
                 return DataLoss(
                     f"{topic}-{p}: offsets [{end}, {first}) are gone from the log before {views} read them live. Gold has them, "
-                    "if bronze has. Raise the topic's retention, and go on from there: `lockstep checkpoints "
-                    f"reset {members[0][1].name} --to {to}`{', and so each of the others' if len(members) > 1 else ''}."
+                    f"if bronze has. Raise the topic's retention, and go on from there: `lockstep checkpoints {command}`."
                 )
     return None

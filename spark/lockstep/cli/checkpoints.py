@@ -97,6 +97,12 @@ def fork(
     _carry_out(Action.FORK, query=query, name=view, reason=reason, by=by or getpass.getuser())
 
 
+@app.command()
+def share(reason: Reason, by: By = "") -> None:
+    """Let all keyed views run in one job again, those that have jobs of their own too; each goes on from gold."""
+    _carry_out(Action.SHARE, reason=reason, by=by or getpass.getuser())
+
+
 @app.command("compatible")
 def compatible_(query: Queries = "") -> None:
     """Say before a deployment whether the query as it is now can resume, and why not; exit code 1 if not."""

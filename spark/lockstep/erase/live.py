@@ -11,6 +11,7 @@ from lockstep.checkpoints import journal
 from lockstep.checkpoints.errors import ActionRefused
 from lockstep.checkpoints.resets import EARLIEST, GOLD, ResetPlan, plan, reset
 from lockstep.checkpoints.savepoints import savepoint_location
+from lockstep.checkpoints.together import begin_together
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import live_of
 from lockstep.erase.streams import run_id, txn
@@ -40,21 +41,26 @@ def begin_anew(
 ) -> "list[View]":
     """Have each view begin a new generation without the erased records, and empty its table until then.
 
+    Views that may share a job do so from now on, whatever they did before: a job for each of them would cost too much.
+
     The caller holds the leases ``checkpoint:<view>``, and gold is free of erased records.
 
     Returns:
         The views that began anew. Those that have no live table, and no checkpoint, have nothing to forget.
     """
-    done = []
-    for view in views:
-        if lake.exists(settings, live_of(view)) or generations.newest_checkpoint(settings, view.name):
-            reset(settings, _plan(spark, settings, view), reason, erasure.by, run_id(erasure))
-            done.append(view)
+    begins = [v for v in views if lake.exists(settings, live_of(v)) or generations.newest_checkpoint(settings, v.name)]
+    plans = [(view, _plan(spark, settings, view)) for view in begins]
+    together = [planned for view, planned in plans if view.may_share and planned.seed]
+    begin_together(settings, together, reason, erasure.by, run_id(erasure))
+    for _, planned in plans:
+        if planned not in together:
+            reset(settings, planned, reason, erasure.by, run_id(erasure))
+    for view in begins:
         if lake.exists(settings, live_of(view)):
             rows = lake.read(spark, settings, live_of(view)).where("false")
             record = {"writer": "erase", "erasure": erasure.number}
             lake.replace(rows, settings, live_of(view), "true", txn(live_of(view), erasure), record)
-    return done
+    return begins
 
 
 def _plan(spark: "SparkSession", settings: "Settings", view: "View") -> ResetPlan:

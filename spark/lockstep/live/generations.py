@@ -228,6 +228,61 @@ def advance(
     return current(settings, query)
 
 
+@dataclass(frozen=True)
+class FromGold:
+    """Where a view begins that goes on from the batch layer.
+
+    Args:
+        starts: per topic and partition, the offset at which it starts.
+    """
+
+    view: "View"
+    starts: Mapping[str, Mapping[int, int]]
+    seed: Seed
+
+
+def advance_together(
+    settings: "Settings", views: Sequence[FromGold], reason: str, by: str, run_id: str | None = None
+) -> dict[str, int]:
+    """Create the next generation of each of these views, all in one new shared job; their numbers by view.
+
+    Args:
+        run_id: the run that asks; when the same run asks again, no further generation is created.
+    """
+    streams = json.dumps(sorted({stream for one in views for stream in one.view.streams}))
+    with control(settings) as connection, connection.cursor() as cursor:
+        execute_values(
+            cursor,
+            "INSERT INTO live_generations "
+            "(query, generation, reason, started_by, starts, run_id, seed, job, job_number, streams) "
+            "SELECT new.name, greatest(before.last, new.in_lake) + 1, new.reason, new.by, new.starts::jsonb, new.run_id, "
+            "new.seed::jsonb, new.job, greatest(jobs.last, new.jobs_in_lake) + 1, new.streams::jsonb "
+            "FROM (VALUES %s) new (name, in_lake, reason, by, starts, run_id, seed, job, jobs_in_lake, streams), "
+            "LATERAL (SELECT coalesce(max(generation), 1) AS last FROM live_generations WHERE query = new.name) before, "
+            "(SELECT coalesce(max(job_number), 0) AS last FROM live_generations) jobs "
+            "ON CONFLICT (query, run_id) DO NOTHING",
+            [
+                (
+                    one.view.name,
+                    newest_in_lake(settings, one.view.name),
+                    reason,
+                    by,
+                    json.dumps(one.starts),
+                    run_id,
+                    json.dumps(one.seed.as_json()),
+                    SHARED,
+                    newest_checkpoint(settings, SHARED),
+                    streams,
+                )
+                for one in views
+            ],
+            # All in one statement: they get the same job.
+            page_size=max(len(views), 1),
+        )
+    known = all_current(settings)
+    return {one.view.name: known[one.view.name].number for one in views}
+
+
 def newest_in_lake(settings: "Settings", query: str) -> int:
     """The newest generation of the query that has a checkpoint of its own, or has written its table; 0: there is none.
 

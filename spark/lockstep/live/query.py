@@ -1,8 +1,8 @@
 """Run the views of a job as one live query. Parsing, the rule for late rows and the definitions are the same as in batch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import singledispatch
+from functools import reduce, singledispatch
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -74,8 +74,16 @@ def name(members: Sequence[Member]) -> str:
 
 
 def starts_of(members: Sequence[Member]) -> Starts:
-    """Where the job starts, by topic and partition, if it has no checkpoint yet. The views of a shared job start together."""
-    return members[0][0].starts
+    """Where the job starts, by topic and partition, if it has no checkpoint yet: where the first of its views does.
+
+    Views of a shared job all start at the first offsets, or all go on from gold: then each leaves out what its machines know.
+    """
+    starts: dict[str, dict[int, int]] = {}
+    for generation, _ in members:
+        for topic, offsets in generation.starts.items():
+            earliest = starts.setdefault(topic, {})
+            earliest |= {p: min(offset, earliest.get(p, offset)) for p, offset in offsets.items()}
+    return starts
 
 
 def set_state_partitions(spark: "SparkSession", config: "Settings", member: Member) -> None:
@@ -142,17 +150,22 @@ def _keyed(
     checkpoint = Checkpoint(members[0][0].location(config))
     planned = checkpoint.first_planned()
     machines = Machines(views, {s: _event_stream(config, contract, planned) for s, contract in contracts.items()})
-    seed = members[0][0].seed if checkpoint.last_batch() is None else None
-    initial = _initial(spark, config, members[0][0], seed) if seed else None
+    begins = [generation for generation, _ in members if generation.seed] if checkpoint.last_batch() is None else []
+    initial = _initial(spark, config, begins) if begins else None
     return keyed.transformWithState(machines, ddl(OUTPUT), outputMode="Update", timeMode="None", initialState=initial)
 
 
-def _initial(spark: "SparkSession", config: "Settings", generation: "Generation", seed: "Seed") -> "GroupedData":
-    """The machines of a seed by state partition, in the columns of :data:`~lockstep.live.machine.INITIAL`.
+def _initial(spark: "SparkSession", config: "Settings", begins: "Iterable[Generation]") -> "GroupedData":
+    """The machines with which views begin by state partition, in the columns of :data:`~lockstep.live.machine.INITIAL`.
 
     Raises:
-        LockstepError: they are gone.
+        LockstepError: those of a view are gone.
     """
+    of_each = (_machines_of(spark, config, one, one.seed) for one in begins if one.seed)
+    return reduce(lambda some, more: some.unionByName(more), of_each).groupBy(_PARTITION)
+
+
+def _machines_of(spark: "SparkSession", config: "Settings", generation: "Generation", seed: "Seed") -> "DataFrame":
     label, copied = generation.key_label, seeds.copies(config, generation.query).load(seed.copy)
     if copied is None:
         raise LockstepError(
@@ -166,9 +179,7 @@ def _initial(spark: "SparkSession", config: "Settings", generation: "Generation"
     machines = F.to_json(F.collect_list(F.struct("_key", "_machine"))).alias("_machines")
     found = _to_state_partitions(spark, rows).groupBy(_PARTITION).agg(machines)
     columns = {"_label": F.lit(label), "_until": F.lit(micros(seed.until)), "_machines": F.col("_machines")}
-    return found.select(_PARTITION, *(columns[name].cast(kind).alias(name) for name, kind in INITIAL.items())).groupBy(
-        _PARTITION
-    )
+    return found.select(_PARTITION, *(columns[name].cast(kind).alias(name) for name, kind in INITIAL.items()))
 
 
 def _event_stream(config: "Settings", contract: "Contract", planned: Starts) -> EventStream:

@@ -13,12 +13,18 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 from tests.integration.checkpoints.serving import serving
 
 from lockstep import lake, service
+from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
 from lockstep.checkpoints import forks, inspection, overview, resets
+from lockstep.checkpoints.errors import ActionRefused
 from lockstep.checkpoints.take_savepoint import take_savepoint
+from lockstep.checkpoints.together import begin_together, plan_together
 from lockstep.definition import Input, Keyed
 from lockstep.definition.registry import VIEWS
+from lockstep.ingest.bronze import ingest
 from lockstep.live import generations, progress
+from lockstep.reconcile.run import reconcile
+from lockstep.refine.silver import refine
 
 # What the server runs goes there as code: it does not have the tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -276,3 +282,66 @@ def test_a_micro_batch_that_fails_between_two_tables_is_written_once_to_both(set
         both_have_it()
     written = [commit.rows for commit in lake.commits(settings, f"live.{first.name}") if commit.rows]
     assert sum(written) == 2
+
+
+@pytest.fixture
+def rolled_up(settings, stream):
+    """Take what Kafka has into silver, and roll these views up."""
+
+    def roll(*views):
+        with connect(settings, "batch") as own:
+            ingest(own, settings, stream, "run")
+            refine(own, settings, stream, "run")
+            for view in views:
+                roll_up(own, settings, view, "run")
+
+    return roll
+
+
+def test_views_with_jobs_of_their_own_share_one_again_from_gold(spark, settings, pair, visit, numbers, rolled_up):
+    first, second = pair
+    generations.share(settings, pair)
+    visit(TWO)
+    run(settings, *pair)
+    resets.reset(settings, resets.plan(spark, settings, first, "earliest"), "a test", "tester")
+    with pytest.raises(
+        ActionRefused, match=f"gold.{first.name} has no machines.*\n.*gold.{second.name} has no machines"
+    ):
+        plan_together(spark, settings, pair)
+    # Gold has read more for one of them than for the other, and neither has read all.
+    rolled_up(first, second)
+    visit([3])
+    rolled_up(second)
+    visit([4])
+
+    plans = plan_together(spark, settings, pair)
+    done = begin_together(settings, plans, "both are in order", "tester", "one run")
+    again = begin_together(settings, plans, "both are in order", "tester", "one run")
+    assert [one.generation for one in done] == [one.generation for one in again] == [3, 2]
+    assert job_of(settings, first) == job_of(settings, second)
+    assert (job_of(settings, first).name, job_of(settings, first).number > 1) == (generations.SHARED, True)
+    run(settings, *pair)
+    assert (numbers(first), numbers(second)) == ([*FOUR], [*FOUR]), "each event once"
+    visit([5])
+    run(settings, *pair)
+    rolled_up(*pair)
+    assert (numbers(first), numbers(second)) == ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5]), "after a restart too"
+    assert [str(reconcile(spark, settings, view, "run").verdict) for view in pair] == ["equal", "equal"]
+
+
+def test_a_view_that_leaves_before_the_first_micro_batch_goes_on_from_gold_alone(
+    spark, settings, pair, visit, numbers, rolled_up
+):
+    first, second = pair
+    visit(TWO)
+    rolled_up(*pair)
+    for view in pair:
+        resets.reset(settings, resets.plan(spark, settings, view, "gold"), "a test", "tester")
+    begin_together(settings, plan_together(spark, settings, pair), "a test", "tester")
+    visit([3])
+    forks.separate(spark, settings, generations.get(settings, second.name), second, "it fails")
+    for view in pair:
+        run(settings, view)
+    assert job_of(settings, first).name == generations.SHARED
+    assert job_of(settings, second).name == second.name
+    assert (numbers(first), numbers(second)) == ([1, 2, 3], [1, 2, 3])

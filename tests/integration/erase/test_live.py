@@ -64,6 +64,8 @@ def test_live_views_begin_anew_without_the_person(spark, settings, stream, view,
     assert left(done.receipt, stream) == []
     assert {spark.table(live_of(of)).count() for of in (view, keyed)} == {0}
     assert [generations.current(settings, of.name) for of in (view, keyed)] == [2, 2]
+    jobs = [generations.get(settings, of.name).job.name for of in (view, keyed)]
+    assert jobs == [view.name, generations.SHARED], "views that may share a job do"
     assert "_savepoints" not in lake.directories(settings.lake) or keyed.name not in lake.directories(
         f"{settings.lake}/_savepoints"
     )

@@ -34,6 +34,15 @@ def test_a_plain_request_is_taken():
     assert request(RESET | {"to": "page_views:0=1,page_views:1=2"}).to.startswith("page_views")
 
 
+def test_all_keyed_views_share_a_job_or_none():
+    shared = {"action": "share", "by": "ops", "reason": "after an incident"}
+    assert request(shared).query is None
+    with pytest.raises(ActionRefused, match="name no query"):
+        request(shared | {"query": "user_sessions"})
+    with pytest.raises(ActionRefused, match="reason"):
+        request(shared | {"reason": ""})
+
+
 @pytest.mark.parametrize("evil", EVIL)
 @pytest.mark.parametrize("field", ["action", "query", "to"])
 def test_an_action_a_query_and_a_place_to_start_are_never_sql_jinja_shell_or_paths(field, evil):
