@@ -33,7 +33,7 @@ from lockstep.definition.tables import gold_of
 from lockstep.ledger.ranges import decode
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
-from lockstep.live.generations import Generation
+from lockstep.live.generation import Generation
 from shop.simulate.keep_open import Pace, keep_open
 
 Positions = list[tuple[float, dict[tuple[str, int], int]]]

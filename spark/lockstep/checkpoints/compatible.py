@@ -20,7 +20,7 @@ from lockstep.checkpoints.errors import ActionRefused, CheckpointIncompatible
 from lockstep.checkpoints.query_shape import compare, read_shape
 from lockstep.definition.version import definition_version
 from lockstep.ingest.offsets import offsets_of_topics
-from lockstep.live import generations, query
+from lockstep.live import definitions, generations, query
 from lockstep.live.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from lockstep.definition import View
     from lockstep.ledger.ranges import TopicOffsets
-    from lockstep.live.generations import Generation
+    from lockstep.live.generation import Generation
     from lockstep.live.sink import Member
     from lockstep.settings import Settings
 
@@ -175,7 +175,7 @@ def changed(settings: "Settings", members: "Sequence[Member]") -> list[tuple["Me
     """
     offsets = offsets_of_topics(settings, query.topics_of(members))
     now = [(member, fingerprint(offsets, member)) for member in members]
-    return [(member, new) for member, new in now if generations.last_definition(settings, member[0]) != new]
+    return [(member, new) for member, new in now if definitions.last_definition(settings, member[0]) != new]
 
 
 def fingerprint(topics: "Mapping[str, TopicOffsets]", member: "Member") -> str:

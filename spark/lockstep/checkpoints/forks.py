@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from lockstep.checkpoints.savepoints import Savepoint
     from lockstep.definition import View
-    from lockstep.live.generations import Generation
+    from lockstep.live.generation import Generation
     from lockstep.settings import Settings
 
 # Who does what no person has asked for.

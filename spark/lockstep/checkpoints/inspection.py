@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.definition import View
-    from lockstep.live.generations import Generation
+    from lockstep.live.generation import Generation
     from lockstep.live.sink import Member
     from lockstep.settings import Settings
 

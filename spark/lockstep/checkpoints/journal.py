@@ -16,7 +16,7 @@ from lockstep.control.database import control
 from lockstep.live.checkpoint import Checkpoint, batch_of
 
 if TYPE_CHECKING:
-    from lockstep.live.generations import Job
+    from lockstep.live.generation import Job
     from lockstep.settings import Settings
 
 # The files whose content is stored have a few kilobytes. The limit keeps an unexpectedly large one out of the database.

@@ -11,7 +11,7 @@ from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, progress
 from lockstep.live.checkpoint import Batch, Checkpoint
 from lockstep.live.frontier import live_watermark
-from lockstep.live.generations import Generation, Job
+from lockstep.live.generation import Generation, Job
 
 if TYPE_CHECKING:
     from lockstep.definition import View

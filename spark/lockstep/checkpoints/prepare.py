@@ -21,7 +21,7 @@ from lockstep.definition.view import BEGINNING
 from lockstep.errors import LockstepError, ViewRefused
 from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.lake import Txn
-from lockstep.live import generations, lease
+from lockstep.live import definitions, lease
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.frontier import batch_final, live_table_final
 from lockstep.live.sink import PROPERTIES
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from lockstep.definition import View
-    from lockstep.live.generations import Generation
+    from lockstep.live.generation import Generation
     from lockstep.live.sink import Member
     from lockstep.settings import Settings
 
@@ -72,7 +72,7 @@ def prepare_start(spark: "SparkSession", settings: "Settings", members: "Sequenc
     if differing:
         ensure_compatible(spark, settings, members)
     for (own, _), definition in differing:
-        generations.record_definition(settings, own, definition)
+        definitions.record_definition(settings, own, definition)
     return [*members]
 
 

@@ -19,7 +19,7 @@ from lockstep.version import code_version
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockstep.live.generations import Generation
+    from lockstep.live.generation import Generation
     from lockstep.settings import Settings
 
 

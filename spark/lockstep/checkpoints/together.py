@@ -11,7 +11,7 @@ from lockstep.checkpoints.errors import ActionRefused
 from lockstep.checkpoints.resets import GOLD, Reset, ResetPlan, plan, with_copy
 from lockstep.definition.registry import VIEWS
 from lockstep.live import generations
-from lockstep.live.generations import FromGold
+from lockstep.live.generation import FromGold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from lockstep.live.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from lockstep.definition import View
-    from lockstep.live.generations import Generation
+    from lockstep.live.generation import Generation
     from lockstep.settings import Settings
 
 # A broken checkpoint may have hundreds of problems. A message names the first ones, which show what happened.

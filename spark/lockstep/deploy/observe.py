@@ -17,7 +17,7 @@ from lockstep.deploy.plan import Observed, ViewState
 from lockstep.deploy.topics import differences
 from lockstep.errors import ColumnsRefused, ViewRefused
 from lockstep.ingest.offsets import offsets_of_existing_topics
-from lockstep.live import generations, progress, query
+from lockstep.live import definitions, progress, query
 from lockstep.quality import suites
 from lockstep.refine.rules import refusals as rules_refused
 from lockstep.service import members_of
@@ -110,7 +110,7 @@ def _view(settings: "Settings", member: "Member", topics: "Mapping[str, TopicOff
     generation, view = member
     gold = ledger.latest(settings, gold_of(view))
     return ViewState(
-        started=generations.last_definition(settings, generation),
+        started=definitions.last_definition(settings, generation),
         current=fingerprint(topics, member) if topics.keys() >= {*query.topics_of([member])} else None,
         gold=gold.definition if gold else None,
         version=definition_version(view),

@@ -32,7 +32,7 @@ from lockstep.sinks import kafka_senders
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockstep.live.generations import Generation
+    from lockstep.live.generation import Generation
     from lockstep.settings import Settings
 
 # Who the leases, the generation and the commits name.

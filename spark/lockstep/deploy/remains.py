@@ -17,7 +17,7 @@ from lockstep.deploy.sizes import readable
 from lockstep.errors import LedgerBroken
 from lockstep.ledger import archive
 from lockstep.live import generations
-from lockstep.live.generations import Job
+from lockstep.live.generation import Job
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings

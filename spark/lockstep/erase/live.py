@@ -16,7 +16,7 @@ from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import live_of
 from lockstep.erase.streams import run_id, txn
 from lockstep.live import generations, seeds
-from lockstep.live.generations import Generation
+from lockstep.live.generation import Generation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

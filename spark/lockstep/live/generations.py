@@ -1,13 +1,10 @@
-"""The generation of each live view: a row in the control database that says which checkpoint the view continues from.
+"""The generations of the live views: rows in the control database that say which checkpoint each view continues from.
 
-A checkpoint belongs to a :class:`Job`, a query that runs one view or several. Each generation has its own transaction ids
-(``live:<table>:<generation>``). With the old ids, Delta would skip the writes of a view that was reset, because it has seen those
-batch numbers. Generation 1 of a view that has always had a job of its own has no row.
+Generation 1 of a view that has always had a job of its own has no row.
 """
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +14,7 @@ from pyarrow import fs
 from lockstep import lake
 from lockstep.control.database import control
 from lockstep.definition.tables import live_of
+from lockstep.live.generation import SHARED, FromGold, Generation, Job
 from lockstep.live.seeds import Seed
 
 if TYPE_CHECKING:
@@ -24,89 +22,7 @@ if TYPE_CHECKING:
     from lockstep.definition import View
     from lockstep.settings import Settings
 
-# The name of the jobs that several views share. No view has it, because a view's name begins with a letter.
-SHARED = "_keyed"
 _COLUMNS = "query, generation, reason, started_by, starts, since, savepoint, job, job_number, streams, label, seed"
-
-
-@dataclass(frozen=True, order=True)
-class Job:
-    """What has a checkpoint: a live query, which runs one view or several.
-
-    Args:
-        name: the view's name if it has one view of its own.
-        streams: the streams that it reads, in the order of its sources. They are fixed with the checkpoint; empty: the view's.
-    """
-
-    name: str
-    number: int
-    streams: tuple[str, ...] = field(default=(), compare=False)
-
-    def location(self, settings: "Settings") -> str:
-        """The location of its checkpoint."""
-        return lake.checkpoint(settings, self.name, self.number)
-
-    def __str__(self) -> str:
-        return f"{self.name}/{self.number}"
-
-
-@dataclass(frozen=True)
-class Generation:
-    """One life of a view in the live layer, from its first batch until the next generation replaces it.
-
-    Args:
-        reason: why it was created, in a person's words.
-        by: who created it.
-        starts: per topic and partition, the offset at which it starts. A topic that is not named starts at its first offset.
-        since: it writes only rows from this instant (UTC) on; earlier rows were written by earlier generations. None: all rows.
-        savepoint: ``<query>/<name>`` of the savepoint that it continues; None: it starts without state.
-        shared: the job that it shares with other views; None: it has one of its own.
-        streams: what its own job reads, where that is not what the view reads; see :class:`Job`.
-        label: the name under which the state has the view's keys; empty: the view's own. A fork keeps the original's.
-        seed: the point of the batch layer that it continues; None: another one.
-    """
-
-    query: str
-    number: int = 1
-    reason: str = "first"
-    by: str = ""
-    starts: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    since: datetime | None = None
-    savepoint: str | None = None
-    shared: Job | None = None
-    streams: tuple[str, ...] = ()
-    label: str = ""
-    seed: Seed | None = None
-
-    @property
-    def job(self) -> Job:
-        """The job that runs it."""
-        return self.shared or Job(self.query, self.number, self.streams)
-
-    @property
-    def key_label(self) -> str:
-        """The name under which the job's state has the view's keys."""
-        return self.label or self.query
-
-    @property
-    def table(self) -> str:
-        """The query's table in the live layer."""
-        return live_of(self.query)
-
-    @property
-    def txn_app(self) -> str:
-        """The name under which Delta remembers the numbers of its batches."""
-        return f"live:{self.table}:{self.number}"
-
-    def location(self, settings: "Settings") -> str:
-        """The location of its checkpoint."""
-        return self.job.location(settings)
-
-    def rows_written(self, view: "View") -> str:
-        """The predicate (SQL) for the view's rows that this generation writes. Earlier generations wrote the others."""
-        if self.since is None:
-            return "true"
-        return f"{view.time_column} >= TIMESTAMP '{self.since:%F %T.%f}'"
 
 
 def current(settings: "Settings", query: str) -> int:
@@ -228,19 +144,6 @@ def advance(
     return current(settings, query)
 
 
-@dataclass(frozen=True)
-class FromGold:
-    """Where a view begins that goes on from the batch layer.
-
-    Args:
-        starts: per topic and partition, the offset at which it starts.
-    """
-
-    view: "View"
-    starts: Mapping[str, Mapping[int, int]]
-    seed: Seed
-
-
 def advance_together(
     settings: "Settings", views: Sequence[FromGold], reason: str, by: str, run_id: str | None = None
 ) -> dict[str, int]:
@@ -297,27 +200,6 @@ def newest_checkpoint(settings: "Settings", job: str) -> int:
     filesystem, root = fs.FileSystem.from_uri(lake.checkpoint(settings, job, 0).rpartition("/")[0])
     infos = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True))
     return max((int(info.base_name) for info in infos if info.base_name.isdigit()), default=0)
-
-
-def last_definition(settings: "Settings", generation: Generation) -> str | None:
-    """The fingerprint of the definition with which the generation last started; None before its first start."""
-    with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT fingerprint FROM live_definitions WHERE query = %s AND generation = %s",
-            (generation.query, generation.number),
-        )
-        row = cursor.fetchone()
-    return row[0] if row else None
-
-
-def record_definition(settings: "Settings", generation: Generation, fingerprint: str) -> None:
-    """Record the definition with which the generation starts."""
-    with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO live_definitions (query, generation, fingerprint) VALUES (%s, %s, %s) ON CONFLICT (query) DO UPDATE "
-            "SET generation = excluded.generation, fingerprint = excluded.fingerprint",
-            (generation.query, generation.number, fingerprint),
-        )
 
 
 def _generation(

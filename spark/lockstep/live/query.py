@@ -19,7 +19,7 @@ from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_stream
 from lockstep.live import seeds
 from lockstep.live.checkpoint import STATE_PARTITIONS, Checkpoint
-from lockstep.live.generations import SHARED
+from lockstep.live.generation import SHARED
 from lockstep.live.machine import INITIAL, KEY, OUTPUT, Machines
 from lockstep.live.sink import PROPERTIES, Member, Sink
 from lockstep.live.watermarks import EventStream
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from lockstep.contracts import Contract
-    from lockstep.live.generations import Generation
+    from lockstep.live.generation import Generation
     from lockstep.live.seeds import Seed
     from lockstep.settings import Settings
 

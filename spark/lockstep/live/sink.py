@@ -24,7 +24,7 @@ from lockstep.lake.compaction import compact
 from lockstep.lake.small_commits import SmallCommits, newest
 from lockstep.live import lease
 from lockstep.live.checkpoint import Batch, Checkpoint
-from lockstep.live.generations import Generation
+from lockstep.live.generation import Generation
 from lockstep.live.watermarks import clock_of
 from lockstep.session import collect
 

@@ -11,7 +11,7 @@ from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, of_kind
 from lockstep.definition.registry import chosen
 from lockstep.live import generations, progress
-from lockstep.live.generations import SHARED, Generation, Job
+from lockstep.live.generation import SHARED, Generation, Job
 from lockstep.live.quiet_partitions import QuietPartitions
 from lockstep.live.sink import Member
 from lockstep.service.job import JobHandle, members_of, session_of

@@ -22,6 +22,7 @@ from lockstep.ledger.ranges import TopicOffsets, ends
 from lockstep.ledger.torn import torn_tables
 from lockstep.live import generations, progress
 from lockstep.live.frontier import live_position
+from lockstep.live.generation import Generation
 from lockstep.live.progress import Progress
 from lockstep.marts import record
 from lockstep.quality import outcomes
@@ -172,7 +173,7 @@ def _positions(
     contract: Contract,
     topic: TopicOffsets,
     views: Iterable[View],
-    current: Mapping[str, generations.Generation],
+    current: Mapping[str, Generation],
 ) -> dict[str, dict[int, int]]:
     """By layer, the next offset of each partition."""
     tables = Tables.of(contract)
@@ -180,7 +181,7 @@ def _positions(
     for view in views:
         if contract.name in view.streams:
             position[gold_of(view)] = _ends(latest(gold_of(view)), topic)
-            generation = current.get(view.name, generations.Generation(view.name))
+            generation = current.get(view.name, Generation(view.name))
             position[live_of(view)] = live_position(generation.location(settings), contract.topic)
     return position
 

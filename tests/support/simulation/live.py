@@ -19,7 +19,7 @@ from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.events import LIVE_COLUMNS
 from lockstep.definition.tables import live_of
 from lockstep.live.checkpoint import Batch
-from lockstep.live.generations import Generation, Job
+from lockstep.live.generation import Generation, Job
 from lockstep.live.machine import Machines
 from lockstep.live.sink import Sink
 from lockstep.live.watermarks import EventStream

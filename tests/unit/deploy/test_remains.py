@@ -3,7 +3,7 @@
 from lockstep.deploy.plan import Action, purged
 from lockstep.deploy.purge import needed
 from lockstep.deploy.remains import Kind, Remains, without_owner
-from lockstep.live.generations import Generation, Job
+from lockstep.live.generation import Generation, Job
 
 VIEW = Remains(
     Kind.VIEW,

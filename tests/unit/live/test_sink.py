@@ -18,7 +18,7 @@ from lockstep.lake.paths import path
 from lockstep.lake.small_commits import SmallCommits, newest
 from lockstep.live import sink
 from lockstep.live.checkpoint import Batch
-from lockstep.live.generations import Generation
+from lockstep.live.generation import Generation
 from lockstep.live.sink import ViewSink
 from lockstep.settings import Settings
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors.exceptions.connect import UnknownException
 from tests.unit.live.test_progress import LAST_PROGRESS
 
-from lockstep.live.generations import Generation
+from lockstep.live.generation import Generation
 from lockstep.service import job
 from lockstep.service.job import JobHandle
 from lockstep.settings import Settings
