@@ -211,8 +211,8 @@ def _starts_at(
     with closing(consumer(settings)) as reader:
         for stream in view.streams:
             contract = CONTRACTS[stream]
-            # An event's clock may be ahead of its arrival by as much as the contract allows.
-            at = int((since - view.lookback_time - contract.max_clock_skew).timestamp() * 1000)
+            # An event's clock may be ahead of its arrival by as much as the contract allows. Kafka knows no time before 1970.
+            at = max(int((since - view.lookback_time - contract.max_clock_skew).timestamp() * 1000), 0)
             partitions = bounds[contract.topic].partitions
             answers = reader.offsets_for_times({TopicPartition(contract.topic, p): at for p in partitions})
             offsets = {tp.partition: answer.offset for tp, answer in answers.items() if answer is not None}

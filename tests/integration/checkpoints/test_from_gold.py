@@ -92,6 +92,22 @@ def test_a_view_of_a_table_knows_the_rows_that_only_gold_has_read(settings: Sett
         assert ages == {"e0": 30, "e1": 32, "e2": 32, "e3": 32}, "e1 was corrected, which live had never read"
 
 
+def test_a_view_of_tables_alone_goes_on(settings: Settings) -> None:
+    """Such a view has no event time, so gold's machines have processed events before no instant."""
+    order = {"order_id": "1", "user_id": "123", "country": "France", "kind": "sale"}
+    order |= {"ordered_at": at(10).isoformat(), "amount": "10.000"}
+    with alone(settings, "orders_with_customer") as one, connect(settings, "live") as spark:
+        one.feed(changed("users", 1, 0, None, user(30, 0)), passed=60)
+        with queried(one, spark) as handle:
+            handle.running.processAllAvailable()
+        one.feed(changed("orders", 2, 10, None, order), passed=600)
+        one.take()
+        goes_on(one, spark)
+        one.feed(changed("users", 3, 700, user(30, 0), user(31, 70)), passed=900)
+        agree(one, spark)
+        assert [row["order_id"] for row in one.live_rows(spark)] == ["1"]
+
+
 def test_a_session_that_was_open_in_gold_goes_on(settings: Settings) -> None:
     with alone(settings, "user_sessions") as one, connect(settings, "live") as spark:
         one.feed(viewed(0, 0), passed=30)
