@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 Offsets = Mapping[int, tuple[int, ...]]
-_COLUMNS = "number, subject, asked_by, approved_by, reason, asked_at, found, receipt, finished_at"
+_COLUMNS = "number, subject, asked_by, approved_by, reason, asked_at, found, receipt, finished_at, key_destroyed_at"
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Erasure:
         approved_by: who has approved it; None: nobody was asked.
         found: what is to be done, found before anything was changed.
         receipt: what was proven at its end.
+        key_destroyed_at: when the key of the subject's tokens was (UTC); None: it was not, or there was no subject.
     """
 
     number: int
@@ -41,6 +42,7 @@ class Erasure:
     found: Mapping[str, Any]
     receipt: Mapping[str, Any] | None = None
     finished_at: datetime | None = None
+    key_destroyed_at: datetime | None = None
 
 
 def begin(
@@ -150,9 +152,12 @@ def _erasure(
     found: Mapping[str, Any],
     receipt: Mapping[str, Any] | None,
     finished_at: datetime | None,
+    key_destroyed_at: datetime | None,
 ) -> Erasure:
-    finished = finished_at.astimezone(UTC) if finished_at else None
-    return Erasure(number, subject, by, approved_by, reason, asked_at.astimezone(UTC), found, receipt, finished)
+    finished, destroyed = (at.astimezone(UTC) if at else None for at in (finished_at, key_destroyed_at))
+    return Erasure(
+        number, subject, by, approved_by, reason, asked_at.astimezone(UTC), found, receipt, finished, destroyed
+    )
 
 
 def offsets_of(rows: Iterable[tuple[int, int]]) -> dict[int, tuple[int, ...]]:

@@ -266,5 +266,5 @@ def test_every_table_of_the_control_database_is_purged_or_known_not_to_be(settin
     # are of aggregates, which are neither streams nor views, and schemas of topics, which stay. A test of the recovery of servers
     # makes the last one.
     others = {"ops_records", "interval_locks", "alembic_version", "read_entities", "read_positions"}
-    others |= {"registered_schemas", "outlives", "erasures", "erased_offsets", "erased_versions"}
+    others |= {"registered_schemas", "outlives", "erasures", "erased_offsets", "erased_versions", "subject_keys"}
     assert there - others == traces.OF_TABLES.keys() | traces.OF_VIEW.keys()
