@@ -36,7 +36,7 @@ class Contract:
         required: columns without which a row goes to quarantine.
         pii: columns that are tokens from silver on.
         subject: the column that says which person a row is about, such as ``user_id``: `lockstep erase` finds a person's rows by
-            it. Empty: rows are about nobody.
+            it, and the tokens of a row are made with the key of its person. Empty: rows are about nobody.
         dedup_window: how long after an event another one with its unique id is a duplicate, in arrival time.
         max_clock_skew: how much later than the arrival the event time may be; else the row is quarantined.
         max_out_of_orderness: how much earlier than the newest of its partition a record's Kafka timestamp may be, when several
@@ -78,7 +78,7 @@ class Contract:
     schema: str = ""
     message: str = ""
     wire_format: Literal["plain", "confluent"] = "plain"
-    # Not in the repr, which is part of the version of each view: no row depends on these.
+    # Not in the repr, which is part of the version of each view: no row depends on these, but tokens on the subject.
     max_lag: timedelta | None = field(default=None, repr=False)
     valid_from: str = field(default="", repr=False)
     database: str = field(default="", repr=False)

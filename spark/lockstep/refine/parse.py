@@ -20,7 +20,7 @@ that they come from. ``_truncates`` says that the record is a TRUNCATE, which en
 that it is the last one of a snapshot, and ``_by_us`` that it is a delete that refine has written itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -56,11 +56,17 @@ _CALENDAR = {"DATE": ("0001-01-01", "9999-12-31"), "TIMESTAMP": ("0001-01-01", "
 _SOURCE = "STRUCT<lsn: BIGINT, ts_ms: BIGINT, snapshot: STRING, sequence: STRING, connector: STRING>"
 
 
-def parse(records: "DataFrame", contract: "Contract", writers: "Writers | None" = None) -> "DataFrame":
+def parse(
+    records: "DataFrame",
+    contract: "Contract",
+    writers: "Writers | None" = None,
+    tokens: "Callable[[Contract], Mapping[str, Column]]" = tokenise,
+) -> "DataFrame":
     """Parse bronze's rows. None is dropped and none fails: a row that cannot be parsed has a ``_reason``.
 
     Args:
         writers: the schemas of records in Confluent's wire format; default: the contract's.
+        tokens: what the personal columns become.
     """
     body = _event(contract) if contract.kind == "events" else _change(contract)
     parsed = with_text(records, contract, writers).select(
@@ -81,9 +87,8 @@ def parse(records: "DataFrame", contract: "Contract", writers: "Writers | None" 
     if contract.kind == "changes":
         flat = flat.withColumn("_marker", F.col("_marker") | F.col("_truncates"))
     validated = flat.withColumn("_reason", F.when(~F.col("_marker"), _reason(contract)))
-    tokens = {name: tokenise(name) for name in contract.pii}
     validated = validated.drop("_payload", "_headers", "_undecoded")
-    return validated.withColumns(tokens) if tokens else validated
+    return validated.withColumns({**tokens(contract)}) if contract.pii else validated
 
 
 def _is_marker(contract: "Contract") -> "Column":

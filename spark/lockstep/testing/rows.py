@@ -6,15 +6,20 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from lockstep.batch.compute import result
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.refine.duplicates import classify
 from lockstep.refine.parse import parse
+from lockstep.refine.tokens import struct_of, tokens_by
 from lockstep.testing.records import START, Sent
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from lockstep.contracts import Contract
 
 _BRONZE = (
     "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY, "
@@ -27,7 +32,8 @@ _AROUND = timedelta(days=30)
 def batch_rows(spark: "SparkSession", view: View, sent: Mapping[str, list[Sent]]) -> list[dict[str, Any]]:
     """The view's rows: the records parsed and deduplicated by their contracts, and the view computed over them.
 
-    No table is read or written. A keyed view's rows have ``at`` only where it belongs to the key, as its oracle's have.
+    No table is read or written, and no database: the key of a person's tokens is the token of her subject. A keyed view's rows
+    have ``at`` only where it belongs to the key, as its oracle's have.
     """
     silver = {stream: _silver(spark, stream, sent[stream]) for stream in view.streams}
     rows = result(view, silver, START - _AROUND, START + _AROUND).collect()
@@ -38,7 +44,16 @@ def batch_rows(spark: "SparkSession", view: View, sent: Mapping[str, list[Sent]]
 def _silver(spark: "SparkSession", stream: str, sent: list[Sent]) -> "DataFrame":
     contract = CONTRACTS[stream]
     rows = [(contract.topic, s.partition, s.offset, s.arrival, None, s.payload, None) for s in sent]
-    return classify(parse(spark.createDataFrame(rows, _BRONZE), contract), None, contract).where("_outcome = 'silver'")
+    parsed = parse(spark.createDataFrame(rows, _BRONZE), contract, tokens=_tokens)
+    return classify(parsed, None, contract).where("_outcome = 'silver'")
+
+
+def _tokens(contract: "Contract") -> "Mapping[str, Column]":
+    return tokens_by(contract, _of_subjects)
+
+
+def _of_subjects(subjects: pa.Array, *columns: pa.Array) -> pa.Array:
+    return struct_of(subjects, columns, lambda names: {name: name.encode() for name in names})
 
 
 def comparable(rows: Iterable[Mapping[str, Any]], without: Iterable[str] = ()) -> Counter[str]:

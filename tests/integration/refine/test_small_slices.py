@@ -46,7 +46,7 @@ def drain(spark, settings, contract, monkeypatch, small):
         sizes.append((entry and entry.rows, refined and refined.counts))
 
 
-@pytest.mark.parametrize("twins", ["page_views", "products"], indirect=True)
+@pytest.mark.parametrize("twins", ["page_views", "products", "users"], indirect=True)
 def test_a_small_slice_gives_what_spark_gives(spark, settings, twins, monkeypatch):
     small, large = twins
     runs = [drain(spark, settings, contract, monkeypatch, contract is small) for contract in twins]

@@ -33,7 +33,7 @@ def _row(order: dict[str, Any], user: dict[str, Any] | None, deleted: bool) -> d
         "kind": order["kind"],
         "amount": money(order["amount"]),
         "ordered_at": parsed(order["ordered_at"]),
-        "name": token(user["name"]) if user else None,
+        "name": token(user["name"], user["user_id"]) if user else None,
         "age": user["age"] if user else None,
         "deleted": deleted,
     }

@@ -33,7 +33,7 @@ def _version(change: Change | None) -> dict[str, Any]:
         return {"name": None, "age": None, "version": None, "valid_from": None}
     user = change.after
     return {
-        "name": token(user["name"]),
+        "name": token(user["name"], user["user_id"]),
         "age": user["age"],
         "version": change.place[1],
         "valid_from": parsed(user["updated_at"]),

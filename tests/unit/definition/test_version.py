@@ -11,6 +11,8 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.version import definition_version
 
+PAGE_VIEWS = CONTRACTS["page_views"]
+
 
 def test_another_definition_has_another_version_and_another_name_has_not():
     view = VIEWS["page_views_per_minute"]
@@ -28,6 +30,17 @@ def test_another_contract_makes_another_definition(monkeypatch):
     before = definition_version(view)
     monkeypatch.setitem(CONTRACTS, "page_views", replace(CONTRACTS["page_views"], required=()))
     assert definition_version(view) != before
+
+
+def test_the_subject_counts_where_it_decides_the_key_of_tokens(monkeypatch):
+    view = VIEWS["page_views_per_minute"]
+
+    def version(**changed):
+        monkeypatch.setitem(CONTRACTS, "page_views", replace(PAGE_VIEWS, **changed))
+        return definition_version(view)
+
+    assert version(subject="") == version(subject="user_id")
+    assert version(pii=("page",), subject="") != version(pii=("page",), subject="user_id")
 
 
 TEXTS = {"description": "What pages visitors looked at.", "column_descriptions": {"page": "The path, with its slash."}}

@@ -82,9 +82,10 @@ def scenario_in_place(contracts: dict[str, Contract]) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def token_key(settings: Settings) -> Iterator[None]:
-    """Give the oracles the key of the platform's tokens."""
+    """Give the oracles the keys of the platform's tokens."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(tokens.KEY_VARIABLE, settings.token_key.get_secret_value())
+        patch.setenv(tokens.DSN_VARIABLE, settings.dsn(settings.control_database))
         yield
 
 

@@ -27,6 +27,8 @@ from lockstep.live.watermarks import EventStream
 
 # The keys of a row, as the view's SQL gives them.
 Keys = Callable[[str, Mapping[str, Any]], Iterable[str]]
+# The token of a value, by the value and the row's subject.
+Token = Callable[[Any, Any], Any]
 # A row with the columns of lockstep.definition.events.COLUMNS, and `_arrival`.
 Routed = dict[str, Any]
 # Milliseconds.
@@ -35,9 +37,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def route(
-    view: Keyed, keys: Keys, records: Mapping[str, list[Record]], token: Callable[[Any], Any] = str
+    view: Keyed, keys: Keys, records: Mapping[str, list[Record]], token: Token = lambda value, _: str(value)
 ) -> dict[str, list[Routed]]:
-    """By key, the rows that reach the view's machine; ``token`` replaces personal values."""
+    """By key, the rows that reach the view's machine; ``token`` replaces personal values by themselves and their subject."""
     by_key: dict[str, list[Routed]] = defaultdict(list)
     for one in view.inputs:
         routed = _changes(one, keys, records[one.stream], token) if one.is_table else _events(view, one, keys, records)
@@ -57,9 +59,7 @@ def _events(view: Keyed, one: Input, keys: Keys, records: Mapping[str, list[Reco
                 yield key, row
 
 
-def _changes(
-    one: Input, keys: Keys, records: list[Record], token: Callable[[Any], Any]
-) -> Iterator[tuple[str, Routed]]:
+def _changes(one: Input, keys: Keys, records: list[Record], token: Token) -> Iterator[tuple[str, Routed]]:
     contract = CONTRACTS[one.stream]
     for record in records:
         assert record.value is not None
@@ -67,7 +67,7 @@ def _changes(
         image = after or before
         identity = "/".join(str(image[name]) for name in contract.unique_id)
         time = _EPOCH + timedelta(milliseconds=source["ts_ms"])
-        personal = {name: image.get(name) and token(image[name]) for name in contract.pii}
+        personal = {name: image.get(name) and token(image[name], image[contract.subject]) for name in contract.pii}
         new_keys = [*keys(one.stream, image)]
         images = [(new_keys, image | personal, after is None)]
         if before and after:
