@@ -4,10 +4,11 @@ The snapshot also says which transactions it sees, so that silver's changes of t
 then of the very same moment, however busy the database is.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg2
@@ -15,9 +16,10 @@ import pyarrow as pa
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
 from lockstep.contracts.captured import database_of, table_of
+from lockstep.control import subject_keys
 from lockstep.errors import LockstepError
 from lockstep.reconcile.source_query import BEYOND, select
-from lockstep.refine.tokens import token
+from lockstep.refine.tokens import keys_of, of_person, tokens
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
@@ -100,7 +102,7 @@ class Snapshot:
                 while True:
                     rows = cursor.fetchmany(size) if size else cursor.fetchall()
                     is_last = size is None or len(rows) < size
-                    yield _chunk(rows, schema, self.contract, is_last=is_last)
+                    yield _chunk(self.settings, rows, schema, self.contract, is_last=is_last)
                     if is_last:
                         return
 
@@ -221,16 +223,27 @@ def _lacks_key(contract: "Contract", there: frozenset[str]) -> str:
     return f"has no column {lost}, which is of the contract's unique_id" if there else "does not exist"
 
 
-def _chunk(rows: list[tuple[Any, ...]], schema: pa.Schema, contract: "Contract", *, is_last: bool) -> Chunk:
-    columns = [*zip(*rows, strict=True)] or [()] * len(schema)
-    arrays = [_array(field, values, field.name in contract.pii) for field, values in zip(schema, columns, strict=True)]
-    table = pa.Table.from_arrays(arrays, schema=schema)
+def _chunk(
+    settings: "Settings", rows: list[tuple[Any, ...]], schema: pa.Schema, contract: "Contract", *, is_last: bool
+) -> Chunk:
+    columns = dict(zip(schema.names, [*zip(*rows, strict=True)] or [()] * len(schema), strict=True))
+    columns |= _tokens(settings, contract, columns)
+    table = pa.Table.from_arrays([_array(field, columns[field.name]) for field in schema], schema=schema)
     return Chunk(table, None if is_last else tuple(table[name][-1].as_py() for name in contract.unique_id))
 
 
-def _array(field: pa.Field, values: tuple[Any, ...], is_pii: bool) -> pa.Array:
-    if is_pii:
-        return pa.array([None if value is None else token(value) for value in values], field.type)
+def _tokens(
+    settings: "Settings", contract: "Contract", columns: Mapping[str, Sequence[Any]]
+) -> dict[str, Sequence[Any]]:
+    """The personal columns as tokens. Who has no key gets none: silver has no row of such a person."""
+    of_platform = [None] * len(columns[contract.unique_id[0]])
+    names = of_person(contract)
+    subjects = columns[contract.subject] if names else of_platform
+    keys = keys_of(subjects, partial(subject_keys.of, settings))
+    return {name: tokens(keys, subjects if name in names else of_platform, columns[name]) for name in contract.pii}
+
+
+def _array(field: pa.Field, values: Sequence[Any]) -> pa.Array:
     if pa.types.is_floating(field.type):
         return pa.array([None if value is None else float(value) for value in values], field.type)
     try:

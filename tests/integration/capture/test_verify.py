@@ -1,19 +1,24 @@
 """What is compared with the source database, and what is said of a row that differs."""
 
 import json
+import uuid
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from tests.support.captured import taken
+from tests.support.keys import keys_of, platform_key, token
 
+from lockstep.control import subject_keys
+from lockstep.control.database import control
 from lockstep.definition.columns import ddl
 from lockstep.kafka_clients import producer
 from lockstep.reconcile import source_rows
 from lockstep.reconcile.source_query import BEYOND
 from lockstep.reconcile.source_rows import SourceUnreadable, snapshot
 from lockstep.reconcile.with_source import Difference, Kind, verify
+from lockstep.refine.tokens import NO_KEY
 from lockstep.stack import postgres
 
 WORDS = ["", "B", "Z", "a", "a b", "ä", "日本"]
@@ -87,6 +92,22 @@ def test_rows_with_a_personal_key_come_in_one_chunk(spark, settings, words, monk
     monkeypatch.setattr(source_rows, "CHUNK", 4)
     (chunk,) = chunks(spark, settings, replace(words, pii=("word",)))
     assert (chunk.rows.num_rows, chunk.until) == (2 * len(WORDS), None)
+
+
+def test_who_has_no_key_has_no_token_and_gets_no_key_by_being_compared(spark, settings, words, sql):
+    known, unknown = (f"{name}{uuid.uuid4().hex}" for name in ("ann", "bob"))
+    sql.execute("ALTER TABLE public.words ADD COLUMN name TEXT")
+    sql.execute("INSERT INTO public.words VALUES (%s, 1, 1, 'a'), (%s, 1, 1, 'a')", (known, unknown))
+    platform = platform_key(settings)
+    with control(settings) as connection:
+        (key,) = subject_keys.ensure(connection, [token(platform, known)]).values()
+    named = {"columns": {**COLUMNS, "name": "STRING"}, "pii": ("name", "word"), "subject": "word"}
+    (chunk,) = chunks(spark, settings, replace(words, **named))
+    names = {row["word"]: row["name"] for row in chunk.rows.to_pylist()}
+    assert names[token(platform, known)] == token(key, "a")
+    assert names[token(platform, unknown)] == NO_KEY
+    assert names[token(platform, "B")] is None
+    assert keys_of(settings, unknown) == []
 
 
 @pytest.mark.parametrize(("value", "is_beyond"), [("999.99", False), ("1000", True), ("1.005", True), ("'NaN'", True)])
