@@ -99,8 +99,8 @@ def refine(
         if size(ranges) == 0:
             return None
         if lake.is_small(size(ranges)):
-            fits = prepared and prepared.ranges == ranges and not is_retry
-            parsed = prepared if prepared and fits else parsed_alone(spark, settings, contract, ranges, not is_retry)
+            parsed = prepared if prepared and not is_retry and _is_now(settings, tables, ranges, prepared) else None
+            parsed = parsed or parsed_alone(spark, settings, contract, ranges, not is_retry)
             found = small_slice(settings, contract, previous, parsed)
             written = _write(spark, settings, contract, tables, previous, ranges, found, run_id)
         else:
@@ -108,6 +108,12 @@ def refine(
                 written = _write(spark, settings, contract, tables, previous, ranges, kept, run_id)
         record_digest(control, settings, tables.log, written.version)
         return written
+
+
+def _is_now(settings: "Settings", tables: Tables, ranges: list[Range], prepared: Parsed) -> bool:
+    """Whether a slice that was parsed before the lease was taken is what bronze has now: something may have been erased since."""
+    source = ledger.latest(settings, tables.bronze)
+    return source is not None and (prepared.ranges, prepared.bronze) == (ranges, source.seq)
 
 
 def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:

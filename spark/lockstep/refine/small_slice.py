@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
+from lockstep import ledger
 from lockstep.definition.columns import FIRST_GENERATION, POSITION
 from lockstep.definition.tables import bronze_of
 from lockstep.definition.view import literal
@@ -48,10 +49,12 @@ class Parsed:
 
     Args:
         rows: all records of the ranges in their order, with the columns of ``parse`` and ``_unknown``.
+        bronze: the number of bronze's newest entry when they were read. An erasure makes a new one, without new ranges.
     """
 
     ranges: "list[Range]"
     rows: pa.Table
+    bronze: int
 
 
 def parse_together(
@@ -65,6 +68,7 @@ def parse_together(
     Raises:
         RegistryDown: a schema is not known yet (see :func:`lockstep.refine.writers.writers_of`).
     """
+    entries = [ledger.latest(settings, bronze_of(contract)) for contract, _ in slices]
     raw = [small_commits.collect(settings, bronze_of(contract), to_where(ranges), _RAW) for contract, ranges in slices]
     writers = [
         writers_of(settings, contract, rows["value"].to_pylist() if contract.by_registry else [], ask_again)
@@ -75,7 +79,10 @@ def parse_together(
     together = to_dataframe(spark, pa.concat_tables(numbered))
     parsed = (_packed(together, number, contract, writers[number]) for number, (contract, _) in enumerate(slices))
     found = collect(reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), parsed))
-    return [Parsed(ranges, _unpacked(found, number)) for number, (_, ranges) in enumerate(slices)]
+    return [
+        Parsed(ranges, _unpacked(found, number), entry.seq if entry else 0)
+        for number, ((_, ranges), entry) in enumerate(zip(slices, entries, strict=True))
+    ]
 
 
 def _packed(together: "DataFrame", number: int, contract: "Contract", writers: "Writers") -> "DataFrame":

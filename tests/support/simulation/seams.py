@@ -183,7 +183,7 @@ def _kept_in_spark(rows: Rows) -> Any:
 
 
 def _parsed_alone(_spark: Any, world: World, contract: Contract, ranges: list[Range], *_: Any) -> Parsed:
-    return Parsed(ranges, _read(_spark, world, bronze_of(contract)).where(to_where(ranges)))
+    return Parsed(ranges, _read(_spark, world, bronze_of(contract)).where(to_where(ranges)), bronze=0)
 
 
 def _small_slice(world: World, contract: Contract, previous: Entry | None, parsed: Parsed) -> engine.FoundRows:
