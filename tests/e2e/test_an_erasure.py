@@ -38,9 +38,9 @@ OF_AIRFLOW = ("Airflow's database", "home")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The stack with Airflow, and without live queries."""
     with started(tmp_path_factory.mktemp("home"), services=[*FLOW, "airflow"]) as running:
-        tokens._key.cache_clear()
+        tokens._settings.cache_clear()
         yield running
-    tokens._key.cache_clear()
+    tokens._settings.cache_clear()
 
 
 @pytest.fixture(scope="module")

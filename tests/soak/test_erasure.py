@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.support.digest import digest
 from tests.support.erased import promoted
+from tests.support.keys import keys_of, platform_key, token
 from tests.support.live import run_live
 from tests.support.marts import Orders, order, orders_of
 from tests.support.planted import planted
@@ -36,6 +37,7 @@ from lockstep.settings import Settings
 
 SUBJECTS = int(os.environ.get("LOCKSTEP_SOAK_SUBJECTS", "20"))
 OTHERS = ("others0001", "others0002")
+NAME = "Ann Miller"
 
 
 class Traffic:
@@ -63,7 +65,7 @@ class Traffic:
 
     def _row(self, person: str, age: int) -> dict[str, Any]:
         at = {"created_at": START.isoformat(), "updated_at": START.isoformat()}
-        return at | {"user_id": person, "name": "Ann Miller", "email": mail(person), "age": age}
+        return at | {"user_id": person, "name": NAME, "email": mail(person), "age": age}
 
     def _account(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         lsn = next(self._lsns)
@@ -101,20 +103,21 @@ def digests(settings: Settings, traffic: Traffic, but: str = "") -> dict[str, st
     return {table: digest(settings, table, lambda row: row["user_id"] != but) for table in tables}
 
 
-def names(persons: list[str]) -> dict[str, str]:
-    """What names these persons: their ids, their addresses, and the tokens of both."""
-    values = [value for person in persons for value in (person, mail(person))]
-    named = {f"value {number}": value for number, value in enumerate(values)}
-    return named | {f"token {number}": tokens.token(value) for number, value in enumerate(values)}
+def names(settings: Settings, person: str) -> set[str]:
+    """What names a person whom silver has: her id, her address, and the tokens of both and of her name."""
+    (key,) = keys_of(settings, person)
+    return {person, mail(person), token(platform_key(settings), person)} | {
+        token(key, value) for value in (mail(person), NAME)
+    }
 
 
 @pytest.fixture
 def traffic(spark: Any, settings: Settings, shop: Shop, tmp_path: Path) -> Iterator[Traffic]:
-    # A process knows one key for tokens: that of the servers that it was started with.
-    tokens._key.cache_clear()
+    # A process knows one platform: that of the servers that it was started with.
+    tokens._settings.cache_clear()
     with like(settings, "users") as users, orders_of(spark, settings, tmp_path / "project") as orders:
         yield Traffic(settings, shop, users, orders)
-    tokens._key.cache_clear()
+    tokens._settings.cache_clear()
 
 
 @pytest.mark.timeout(7200)
@@ -123,6 +126,7 @@ def test_twenty_persons_are_gone_before_and_after_a_full_replay(spark, settings,
     persons = [f"person{number:04}ann" for number in range(SUBJECTS)]
     for other in OTHERS:
         traffic.of(other)
+    named = set[str]()
     for number, (person, following) in enumerate(zip(persons, [*persons[1:], OTHERS[0]], strict=True)):
         traffic.of(person)
         traffic.bring_up(spark, view)
@@ -131,17 +135,19 @@ def test_twenty_persons_are_gone_before_and_after_a_full_replay(spark, settings,
         traffic.of(following)
         traffic.flush()
         before = digests(settings, traffic, but=person)
+        named |= names(settings, person)
         began = time.monotonic()
         done = run.erase(spark, traffic.orders.settings, scope.of_person(streams, person), "bob", "soak")
         report(
             f"| erasure {number} | | | {time.monotonic() - began:.0f} | {done.receipt['records']} | {done.receipt['left']} |"
         )
         assert is_empty(done.receipt), done.receipt["left"]
+        assert keys_of(settings, person) == []
         assert sum(done.receipt["records"].values()) >= 2 * 13, "of all streams, also what was not in bronze yet"
         assert digests(settings, traffic) == before, "rows of others are what they were"
 
     def found() -> list[Any]:
-        needles, topics = Needles(names(persons)), [contract.topic for contract in streams]
+        needles, topics = Needles({text: text for text in named}), [contract.topic for contract in streams]
         hits = settled(settings, needles, scan(settings, needles, erased.of_topics(settings, topics))).hits
         # Working files of Spark go when its JVM collects what refers to them: receipts name these apart.
         return [hit for hit in hits if not hit.is_transient]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -10,15 +10,17 @@ from pyspark.sql import functions as F
 
 from lockstep import lake, ledger
 from lockstep.contracts import Contract
+from lockstep.control import subject_keys
 from lockstep.control.erased import Offsets, offsets_of
 from lockstep.definition.tables import Tables
 from lockstep.erase.needles import as_word
 from lockstep.ledger.ranges import ends, where_offsets
 from lockstep.refine.parse import parse
+from lockstep.refine.tokens import keys_of, of_person, token
 from lockstep.refine.writers import headers, writers_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
     from lockstep.settings import Settings
 
@@ -31,11 +33,13 @@ class Found:
         offsets: by partition.
         counts: of those that silver has read, by outcome.
         values: what else names the person and nobody else: the values of the stream's personal columns.
+        tokens: what silver and the tables after it have in the place of the person's values.
     """
 
     offsets: Offsets
     counts: Mapping[str, int]
     values: frozenset[str] = field(default=frozenset(), repr=False)
+    tokens: frozenset[str] = frozenset()
 
     @property
     def records(self) -> int:
@@ -53,14 +57,17 @@ def of_subject(spark: "SparkSession", settings: "Settings", contract: Contract, 
     rows = parse(raw, clear, writers_of(settings, contract, headers(raw, contract))).where("NOT _erased")
     rows = _with_before(rows, contract).withColumn("_is_subject", _is_about(contract, value)).persist()
     try:
-        own = rows.where("_is_subject").select("_partition", "_offset", "_marker", *contract.pii).collect()
+        columns = dict.fromkeys((contract.subject, *contract.pii))
+        own = rows.where("_is_subject").select("_partition", "_offset", "_marker", *columns).collect()
         values = {row[name] for row in own for name in contract.pii if row[name]}
         shared = _also_of_others(rows, contract.pii, values)
         markers = [(row["_partition"], row["_offset"]) for row in own if row["_marker"]]
     finally:
         rows.unpersist()
     offsets = offsets_of((row["_partition"], row["_offset"]) for row in own)
-    return Found(offsets, _counts(spark, settings, contract, offsets, markers), frozenset(values - shared))
+    counts = _counts(spark, settings, contract, offsets, markers)
+    tokens = _tokens(settings, contract, own, value, shared)
+    return Found(offsets, counts, frozenset(values - shared), frozenset(tokens))
 
 
 def of_offsets(spark: "SparkSession", settings: "Settings", contract: Contract, offsets: Offsets) -> Found:
@@ -111,6 +118,16 @@ def _also_of_others(rows: "DataFrame", columns: Sequence[str], values: set[str])
         others = rows.where("NOT _is_subject").where(F.col(name).isin(*values)).select(name).distinct()
         found |= {row[name] for row in others.collect()}
     return found
+
+
+def _tokens(settings: "Settings", contract: Contract, rows: "Sequence[Row]", person: str, shared: set[str]) -> set[str]:
+    """The tokens of what the rows have, if it is the person's alone: her key is hers, so its tokens are, whatever the value."""
+    of = {name: contract.subject if name in of_person(contract) else None for name in contract.pii}
+    pairs = {(subject and row[subject], row[name]) for row in rows for name, subject in of.items() if row[name]}
+    keys = keys_of({subject for subject, _ in pairs}, partial(subject_keys.of, settings))
+    # What a row of somebody else has, who was given it, may be in others of his.
+    hers = {(subject, value) for subject, value in pairs if subject == person or value not in shared}
+    return {token(value, keys[subject]) for subject, value in hers if subject in keys}
 
 
 def _counts(

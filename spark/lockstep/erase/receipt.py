@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep import atomic_files
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
     from lockstep.erase.scope import Scope
     from lockstep.settings import Settings
 
+# The table of keys, a place of its own beside the other tables of the control database.
+KEYS = "keys of persons"
 # How each place is read.
 _HOW = {
     "lake": "each file, unpacked: Parquet by its columns, Delta's logs and checkpoints, state by its blocks",
     "home": "each file of logs, pages and working directories, unpacked",
+    KEYS: "each row of the table of keys, which are found by the token of their person",
     "control database": "each row of each table",
     "Airflow's database": "each row of each table",
     "Kafka": "each record of each topic, also of aborted transactions",
@@ -63,7 +67,8 @@ def receipt(erasure: "Erasure", found: "Scope", needles: "Needles", before: "Sca
 
 def looked_again(first: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The receipt of an erasure whose places were all looked at once more: what was erased and found the first time stays."""
-    places = {place: of | {"before": first["places"][place]["before"]} for place, of in now["places"].items()}
+    # A receipt of an earlier release may lack a place.
+    places = {place: of | {"before": first["places"].get(place, of)["before"]} for place, of in now["places"].items()}
     return {**now, "records": first["records"], "views": first["views"], "places": places}
 
 
@@ -75,6 +80,17 @@ def is_empty(kept: Mapping[str, Any]) -> bool:
 def directory(settings: "Settings") -> "Path":
     """Where receipts are. The scanner does not look there."""
     return settings.home / "erasures"
+
+
+def erased_at(settings: "Settings") -> dict[str, datetime]:
+    """By the tokens of the subjects, when the newest erasure that has a receipt was asked for (UTC)."""
+    found: dict[str, datetime] = {}
+    for file in directory(settings).glob("*.json"):
+        kept = json.loads(file.read_text())
+        if kept["subject"]:
+            at = datetime.fromisoformat(kept["asked_at"])
+            found[kept["subject"]] = max(at, found.get(kept["subject"], at))
+    return found
 
 
 def path(settings: "Settings", number: int) -> "Path":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
 from lockstep.contracts import CONTRACTS, Contract, of_kind
-from lockstep.control import erased, intervals, leases
+from lockstep.control import erased, intervals, leases, subject_keys
 from lockstep.control.leases import lease
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, live_of
@@ -104,45 +104,65 @@ def erase(
         LeaseHeld: a run, or a live query, writes one of them. Nothing was changed.
     """
     remove_what_is_shuffled(spark)
-    catch_up(spark, settings, asked.contracts)
     names = [contract.name for contract in asked.contracts]
-    held = sorted({*tables_of(settings, names), *(Tables.of(c).log for c in asked.contracts)})
     of_live = live.affected(settings, dict.fromkeys(names))
-    names_held = [*held, *map(_lease_of, of_live)]
-    with (
-        intervals.backfilling(settings, HOLDER, dict.fromkeys(held, intervals.ALWAYS)),
-        lease(settings, names_held, HOLDER, _WAIT_SECONDS) as control,
-    ):
-        subject = token(asked.name)
-        known = [one for one in erased.every(settings) if one.subject == subject]
-        for died in (one for one in known if one.finished_at is None):
-            _forget(spark, settings, control, died, _known(settings, died))
-        found = scope_of(spark, settings, asked)
-        if found.records:
-            opened = _begin(settings, found, subject, by, reason, approved_by)
-            failpoint("erasure-begun")
-        elif known:
-            opened = known[-1]
-            found = _known(settings, opened)
-        else:
-            return None
-        needles = needles_of(asked.subject, found.values, opened.found["tokens"])
-        topics = {CONTRACTS[name].topic: erased.of_topic(settings, CONTRACTS[name].topic) for name in found.found}
-        look = partial(scan, settings, needles, topics, asked.subject, {c.subject for c in asked.contracts})
-        before = look()
-        if opened.finished_at is None:
-            _forget(spark, settings, control, opened, found)
-        _scrub(spark, settings, opened, found, needles, before)
-        if opened.finished_at is None:
-            _purge(spark, settings, opened, [*found.found])
-        # Spark removes the files of a shuffle once the JVM has collected what refers to them.
-        spark.sql("SELECT java_method('java.lang.System', 'gc')").collect()
-        after = settled(settings, needles, look())
-        kept = receipt.receipt(opened, found, needles, before, after)
-        if opened.receipt:
-            kept = receipt.looked_again(opened.receipt, kept)
-        erased.finish(settings, opened.number, kept)
-        return Done(kept, receipt.save(settings, kept))
+    # The live queries first: what they have read, and made tokens of, is then in bronze too, where it is found.
+    with lease(settings, [HOLDER, *map(_lease_of, of_live)], HOLDER, _WAIT_SECONDS):
+        catch_up(spark, settings, asked.contracts)
+        held = sorted({*tables_of(settings, names), *(Tables.of(c).log for c in asked.contracts)})
+        with (
+            intervals.backfilling(settings, HOLDER, dict.fromkeys(held, intervals.ALWAYS)),
+            lease(settings, held, HOLDER, _WAIT_SECONDS) as control,
+        ):
+            return _erase(spark, settings, control, asked, by, reason, approved_by)
+
+
+def _erase(
+    spark: "SparkSession",
+    settings: "Settings",
+    control: "Connection",
+    asked: Asked,
+    by: str,
+    reason: str,
+    approved_by: str | None,
+) -> Done | None:
+    """The same, once nobody else writes the tables."""
+    subject = token(asked.name)
+    known = [one for one in erased.every(settings) if one.subject == subject]
+    for died in (one for one in known if one.finished_at is None):
+        _forget(spark, settings, control, died, _known(settings, died))
+    found = scope_of(spark, settings, asked)
+    if found.records:
+        opened = _begin(settings, found, subject, by, reason, approved_by)
+        failpoint("erasure-begun")
+    elif known:
+        opened = known[-1]
+        found = _known(settings, opened)
+    else:
+        return None
+    # Also those under the keys of before: a person who came back has another one.
+    tokens = {text for one in (*known, opened) for text in one.found["tokens"]}
+    needles = needles_of(asked.subject, found.values, tokens)
+    topics = {CONTRACTS[name].topic: erased.of_topic(settings, CONTRACTS[name].topic) for name in found.found}
+    look = partial(scan, settings, needles, topics, asked.subject, {c.subject for c in asked.contracts})
+    before = look()
+    if opened.finished_at is None:
+        _forget(spark, settings, control, opened, found)
+    if asked.subject:
+        # From here on nobody can make the person's tokens, and nobody finds her records, who would make her a new key.
+        subject_keys.destroy(settings, subject)
+        failpoint("key-destroyed")
+    _scrub(spark, settings, opened, found, needles, before)
+    if opened.finished_at is None:
+        _purge(spark, settings, opened, [*found.found])
+    # Spark removes the files of a shuffle once the JVM has collected what refers to them.
+    spark.sql("SELECT java_method('java.lang.System', 'gc')").collect()
+    after = settled(settings, needles, look())
+    kept = receipt.receipt(opened, found, needles, before, after)
+    if opened.receipt:
+        kept = receipt.looked_again(opened.receipt, kept)
+    erased.finish(settings, opened.number, kept)
+    return Done(kept, receipt.save(settings, kept))
 
 
 def needles_of(subject: str, values: "Iterable[str]", tokens: "Iterable[str]") -> Needles:
@@ -156,8 +176,8 @@ def _begin(
     settings: "Settings", found: Scope, subject: str, by: str, reason: str, approved_by: str | None
 ) -> "Erasure":
     kept = {
-        # If it is killed, its values are known no more, but their tokens are.
-        "tokens": sorted(map(token, found.values)),
+        # If it is killed, its values and their key are known no more, but their tokens are.
+        "tokens": sorted(found.tokens),
         "streams": {name: dict(of.counts) for name, of in found.found.items()},
         "views": {name: touched.as_json() for name, touched in found.touched.items()},
         "days": sorted(day.isoformat() for day in found.days),

@@ -21,6 +21,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from lockstep import lake
 from lockstep.erase.database import connection_to
 from lockstep.erase.decode import contents
+from lockstep.erase.receipt import KEYS
 from lockstep.kafka_clients import consumer
 from lockstep.lake import small_commits
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _ASKED_OTHERWISE = ("postgres", "kafka", "lake", "jars", "run", "erasures")
 # The tables of the control database that keep of an erasure what must be known later.
 _OWN_TABLES = {"erasures"}
+# What is a place of its own, by the table of the control database.
+_PLACES = {"subject_keys": KEYS}
 # The topics that the platform compacts.
 _CHANGELOG = "changelog."
 # Kafka's own bookkeeping: names of groups and transactions, and no records.
@@ -124,8 +127,9 @@ def scan(
     for place, database in (("control database", settings.control_database), ("Airflow's database", "airflow")):
         looked_at[place] = 0
         for table, names in _database(settings, database, needles):
-            looked_at[place] += 1
-            hits |= {Hit(place, table, name) for name in names}
+            of = _PLACES.get(table, place)
+            looked_at[of] = looked_at.get(of, 0) + 1
+            hits |= {Hit(of, table, name) for name in names}
     kept: dict[str, Ends] = {}
     candidates: list[_Record] = []
     newest: dict[tuple[str, bytes | None], _Record] = {}

@@ -59,6 +59,11 @@ class Scope:
         """What else names the person."""
         return frozenset[str]().union(*(found.values for found in self.found.values()))
 
+    @property
+    def tokens(self) -> frozenset[str]:
+        """What stands for the person's values."""
+        return frozenset[str]().union(*(found.tokens for found in self.found.values()))
+
 
 def of_person(contracts: "Sequence[Contract]", value: str) -> Asked:
     """All records of these streams that are about a person."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Of the home, what is text, and nobody computes from.
 _TEXTS = ("airflow/logs/", "logs/", "data_docs/", "dbt_docs/", "dbt/")
 # What the erasure itself must keep, and what has no text of anybody.
-_OWN_TABLES = ("erasures", "erased_offsets", "erased_versions", "alembic_version")
+_OWN_TABLES = ("erasures", "erased_offsets", "erased_versions", "subject_keys", "alembic_version")
 _TEXT_KINDS = ("text", "json", "jsonb", "character varying")
 
 

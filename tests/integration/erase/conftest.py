@@ -25,10 +25,10 @@ from lockstep.stack.stack import Stack
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with started(tmp_path_factory.mktemp("home")) as running:
-        # A process knows one key for tokens: that of the servers that it was started with.
-        tokens._key.cache_clear()
+        # A process knows one platform: that of the servers that it was started with.
+        tokens._settings.cache_clear()
         yield running
-    tokens._key.cache_clear()
+    tokens._settings.cache_clear()
 
 
 @pytest.fixture(scope="package")

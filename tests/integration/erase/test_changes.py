@@ -1,22 +1,29 @@
-"""A row of a captured table is erased: its versions, its tokens, and its records in the changelog topic."""
+"""A row of a captured table is erased: its versions, its tokens and their key, and its records in the changelog topic."""
 
 import json
+from datetime import datetime, timedelta
 
 import pytest
 from tests.support.erased import left
+from tests.support.keys import keys_of, platform_key, token
 from tests.support.marts import order
 from tests.support.records import change_record
 from tests.support.servers import like
 from tests.support.shop import START, Shop
 
 from lockstep.catalog import connect
+from lockstep.control import erased
+from lockstep.control.database import control
 from lockstep.definition.tables import Tables
+from lockstep.erase import request, run
+from lockstep.erase.receipt import KEYS
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import latest_by_key
-from lockstep.refine.silver import refine
-from lockstep.refine.tokens import token
+from lockstep.refine.silver import next_ranges, refine
+from lockstep.refine.small_slice import parsed_alone
 from lockstep.serving.changelog import topic_of
 from lockstep.serving.publish_changelog import publish_all
+from lockstep.stack.postgres import data_dir, post_start
 
 
 @pytest.fixture
@@ -73,14 +80,16 @@ def test_all_versions_of_a_row_go_with_their_tokens(spark, settings, users, eras
 
     bring_up()
     before = [row.asDict() for row in rows(tables.current) if row["user_id"] != person]
-    assert spark.table(tables.log).where(f"email = '{token(moved)}'").count() >= 1
+    (key,), (his,) = keys_of(settings, person), keys_of(settings, f"{person}2")
+    assert spark.table(tables.log).where(f"email = '{token(key, moved)}'").count() >= 1
 
     done = erase(person, users)
     assert left(done.receipt, users) == []
     assert done.receipt["records"] == {users.name: 5}, "four changes and a tombstone"
     assert sorted(done.receipt["looked_for"]) == [
-        *("the subject", "the token of the subject", "token 1", "token 2", "value 1", "value 2")
-    ], "and not the name, which somebody else has too"
+        *("the subject", "the token of the subject", "token 1", "token 2", "token 3", "value 1", "value 2")
+    ], "and not the name, which somebody else has too; its token is hers alone"
+    assert (keys_of(settings, person), keys_of(settings, f"{person}2")) == ([], [his])
     assert [row.asDict() for row in rows(tables.current)] == before
     assert [row["user_id"] for row in rows(tables.log)] == [f"{person}2"]
     newest = latest_by_key(settings, topic_of(users))
@@ -89,3 +98,125 @@ def test_all_versions_of_a_row_go_with_their_tokens(spark, settings, users, eras
     assert done.receipt["kafka_still_has"] == {f"{users.name}-0": [0, 5]}
     bring_up()
     assert [row["user_id"] for row in rows(tables.log)] == [f"{person}2"]
+
+
+class Account:
+    """A person's account in the shop, whose name and address change with each record."""
+
+    def __init__(self, settings, users, person):
+        self.settings, self.users, self.person = settings, users, person
+        self._shop, self._lsn = Shop(settings, users), 0
+
+    def changes(self, email):
+        self._lsn += 1
+        at = {"created_at": START.isoformat(), "updated_at": START.isoformat(), "age": 30}
+        row = at | {"user_id": self.person, "name": "Ann Miller", "email": email}
+        change(self._shop, self._lsn, None, row)
+        self._shop.flush()
+
+    def tokens(self, spark):
+        """What silver has for the name and the address, when it has all."""
+        with connect(self.settings, "task") as session:
+            ingest(session, self.settings, self.users, "run")
+            refine(session, self.settings, self.users, "run")
+        return {row[n] for row in spark.table(Tables.of(self.users).log).collect() for n in ("name", "email")}
+
+
+@pytest.fixture
+def account(settings, users, person):
+    return Account(settings, users, person)
+
+
+def in_files(settings, key):
+    """The files of PostgreSQL's tables in which a key is."""
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute("CHECKPOINT")
+    files = (data_dir(settings) / "base").glob("*/*")
+    return [file.name for file in files if file.is_file() and key in file.read_bytes()]
+
+
+def test_the_key_of_a_person_is_gone_and_who_comes_back_has_another_one(spark, settings, users, account, erase, person):
+    account.changes("ann@example.org")
+    before = account.tokens(spark)
+    (key,) = keys_of(settings, person)
+    assert before == {token(key, "ann@example.org"), token(key, "Ann Miller")}
+    assert in_files(settings, key)
+
+    places = erase(person, users).receipt["places"]
+    assert (places[KEYS]["looked_at"], places[KEYS]["before"], places[KEYS]["after"]) == (1, 1, 0)
+    assert keys_of(settings, person) == []
+    assert in_files(settings, key) == []
+    (known,) = [e for e in erased.every(settings) if e.subject == token(platform_key(settings), person)]
+    assert known.key_destroyed_at is not None
+    assert known.key_destroyed_at > known.asked_at
+    assert account.tokens(spark) == set(), "bronze has her old records no more, so they make her no new key"
+    assert keys_of(settings, person) == []
+
+    account.changes("ann@example.org")
+    after = account.tokens(spark)
+    assert len(after) == 2
+    assert not after & before
+    again = erase(person, users).receipt
+    assert left(again, users) == []
+    assert [name for name in again["looked_for"] if name.startswith("token")] == [f"token {n}" for n in (1, 2, 3, 4)]
+    assert keys_of(settings, person) == []
+
+
+@pytest.mark.parametrize("point", ["gold-erased", "key-destroyed"])
+def test_an_erasure_that_dies_around_the_end_of_the_key_goes_on(
+    spark, settings, users, account, erase, person, monkeypatch, point
+):
+    account.changes("ann@example.org")
+    made = account.tokens(spark)
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "failpoint", lambda name: pytest.fail(name) if name == point else None)
+        with pytest.raises(pytest.fail.Exception, match=point):
+            erase(person, users)
+    assert len(keys_of(settings, person)) == (point == "gold-erased")
+    done = erase(person, users).receipt
+    assert (left(done, users), keys_of(settings, person)) == ([], [])
+    assert {"token 1", "token 2"} <= {*done["looked_for"]}, "though nobody could make them any more"
+    (known,) = [e for e in erased.every(settings) if e.subject == token(platform_key(settings), person)]
+    assert {*known.found["tokens"]} == made
+
+
+def test_records_that_leaked_take_no_key_with_them(spark, settings, users, account, person):
+    account.changes("ann@example.org")
+    account.changes("ann@example.com")
+    account.tokens(spark)
+    keys = keys_of(settings, person)
+    asked = request.asked_for(settings, "", [f"{users.topic}:0:0-1"])
+    assert run.erase(spark, settings, asked, "bob", "a leak").receipt["records"] == {users.name: 1}
+    assert (keys_of(settings, person), len(keys)) == (keys, 1)
+
+
+def test_what_was_parsed_before_an_erasure_is_not_written_after_it(spark, settings, users, account, erase, person):
+    account.changes("ann@example.org")
+    with connect(settings, "task") as session:
+        ingest(session, settings, users, "run")
+        ranges = next_ranges(settings, users)
+        parsed = parsed_alone(session, settings, users, ranges)
+        assert erase(person, users).receipt["records"] == {users.name: 1}
+        assert refine(session, settings, users, "run", parsed).counts["silver"] == 0
+    assert spark.table(Tables.of(users).log).where(f"user_id = '{person}'").isEmpty()
+
+
+def test_a_key_that_a_copy_of_the_database_brings_back_is_destroyed_again(
+    spark, settings, users, account, erase, person, caplog
+):
+    def restored(subject, at):
+        with control(settings) as connection, connection.cursor() as cursor:
+            name = token(platform_key(settings), subject)
+            cursor.execute("INSERT INTO subject_keys VALUES (%s, %s, %s)", (name, b"restored", at))
+
+    account.changes("ann@example.org")
+    account.tokens(spark)
+    asked_at = datetime.fromisoformat(erase(person, users).receipt["asked_at"])
+    restored(person, asked_at - timedelta(seconds=1))
+    restored(f"{person}2", asked_at - timedelta(seconds=1))
+    post_start(settings)
+    assert (keys_of(settings, person), keys_of(settings, f"{person}2")) == ([], [b"restored"])
+    assert "1 keys of persons who were erased" in caplog.text
+    restored(person, asked_at + timedelta(seconds=1))
+    post_start(settings)
+    assert keys_of(settings, person) == [b"restored"], "she came back"
