@@ -1,6 +1,7 @@
 """PostgreSQL 18 from a PyPI package: the source database, the control database and Airflow's metadata."""
 
 import hashlib
+import logging
 import os
 import pwd
 import shutil
@@ -16,13 +17,15 @@ from psycopg2 import sql
 from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT, connection
 
 from lockstep import lake
-from lockstep.control import schema
+from lockstep.control import schema, subject_keys
+from lockstep.erase import receipt
 from lockstep.ledger.ops_table import recover
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.services import Launch, Service
 
+log = logging.getLogger(__name__)
 _CONFIGURATION = resource("infra") / "postgres" / "postgresql.conf"
 _SOURCE_SETUP = resource("infra") / "postgres" / "source.sql"
 _STATE_OF_ROOT = Path("/var/lib/lockstep")
@@ -167,7 +170,8 @@ def check(settings: Settings) -> str:
 def post_start(settings: Settings) -> None:
     """Create the databases that are missing, and what change capture needs in the source database.
 
-    A control database that is older than the lake, because a copy was restored, takes over what the lake has recorded since.
+    A control database that is older than the lake, because a copy was restored, takes over what the lake has recorded since, and
+    loses the keys that were destroyed since.
     """
     with connected(settings, "postgres") as database, database.cursor() as cursor:
         cursor.execute("SELECT datname FROM pg_database")
@@ -179,6 +183,8 @@ def post_start(settings: Settings) -> None:
     schema.apply(settings)
     for table in lake.tables(settings, ["ops"]):
         recover(settings, table)
+    if destroyed := subject_keys.destroy_older(settings, receipt.erased_at(settings)):
+        log.warning("The control database had %d keys of persons who were erased: they are destroyed again.", destroyed)
 
 
 def prepare_source(settings: Settings, database: str) -> None:
