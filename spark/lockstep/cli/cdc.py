@@ -8,7 +8,7 @@ from rich.console import Console
 
 from lockstep import settings as configuration
 from lockstep.catalog import connect
-from lockstep.contracts import Contract, of_kind
+from lockstep.contracts import Contract, captured_tables
 from lockstep.contracts.captured import database_of
 from lockstep.errors import LockstepError
 from lockstep.reconcile.with_source import Verified
@@ -69,7 +69,7 @@ def chosen(streams: list[str] | None) -> list[Contract]:
     Raises:
         LockstepError: a name is that of no captured table.
     """
-    captured = of_kind("changes")
+    captured = captured_tables()
     if unknown := sorted({*(streams or ())} - captured.keys()):
         raise LockstepError(f"{unknown[0]} is no captured table: name one of {', '.join(captured)}.")
     return [captured[name] for name in streams or captured]

@@ -9,7 +9,7 @@ from lockstep import settings
 from lockstep.catalog import connect
 from lockstep.commands.registry import AGGREGATES
 from lockstep.contracts import CONTRACTS
-from lockstep.definition.registry import VIEWS, named
+from lockstep.definition.registry import VIEWS, named, refused_results
 from lockstep.definition.trial import ensure
 from lockstep.errors import ViewRefused
 from lockstep.quality import suites
@@ -21,9 +21,10 @@ def check(views: Annotated[str, typer.Argument(help="Names, comma-separated.")] 
     console = Console(highlight=False, soft_wrap=True)
     refused = []
     config = settings.load()
-    for file, reason in (CONTRACTS.broken | VIEWS.broken | AGGREGATES.broken | suites.problems(config)).items():
-        refused.append(file)
-        console.print(f"{file}: {reason}", style="red", markup=False)
+    files = CONTRACTS.broken | VIEWS.broken | AGGREGATES.broken | suites.problems(config)
+    for place, reason in (files | refused_results()).items():
+        refused.append(place)
+        console.print(f"{place}: {reason}", style="red", markup=False)
     with connect(config, "check") as spark:
         for contract in CONTRACTS.values():
             for reason in refusals(spark, contract):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lockstep import settings as configuration
-from lockstep.contracts import CONTRACTS, of_kind
+from lockstep.contracts import CONTRACTS, captured_tables
 from lockstep.contracts.captured import database_of
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
@@ -58,7 +58,7 @@ def _ends(settings: Settings, view: View) -> Mapping[str, Offsets]:
 
 def _database(settings: Settings, view: View) -> str:
     """The source database of the view's captured tables."""
-    found = sorted({database_of(settings, c) for c in of_kind("changes", view.streams).values()})
+    found = sorted({database_of(settings, c) for c in captured_tables(view.streams).values()})
     if len(found) > 1:
         raise LockstepError(
             f"{view.name} reads tables of {' and '.join(found)}, each of which has LSNs of its own: give --after instead."

@@ -59,7 +59,7 @@ CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contrac
 
 
 def of_kind(kind: Kind, streams: Iterable[str] | None = None) -> dict[str, Contract]:
-    """By stream, the contracts of a kind: ``changes`` are those of captured tables.
+    """By stream, the contracts of a kind: ``changes`` are those of captured tables, and of the results of views.
 
     Args:
         streams: the names of those that are looked at, whose order stays; None: all of the project.
@@ -69,4 +69,13 @@ def of_kind(kind: Kind, streams: Iterable[str] | None = None) -> dict[str, Contr
     }
 
 
-__all__ = ["CONTRACTS", "Contract", "Kind", "of_kind"]
+def captured_tables(streams: Iterable[str] | None = None) -> dict[str, Contract]:
+    """By stream, the contracts of captured tables: changes that come from a source database.
+
+    Args:
+        streams: see :func:`of_kind`.
+    """
+    return {name: contract for name, contract in of_kind("changes", streams).items() if contract.is_captured}
+
+
+__all__ = ["CONTRACTS", "Contract", "Kind", "captured_tables", "of_kind"]

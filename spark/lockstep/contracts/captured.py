@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lockstep.contracts import of_kind
+from lockstep.contracts import captured_tables
 
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def captured(settings: "Settings", database: str) -> "dict[str, Contract]":
     """By table (``schema.name``), the contracts that capture the tables of a source database."""
-    contracts = of_kind("changes").values()
+    contracts = captured_tables().values()
     return {c.topic.removeprefix(f"{database}."): c for c in contracts if database_of(settings, c) == database}
 
 

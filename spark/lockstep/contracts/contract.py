@@ -25,10 +25,13 @@ class Contract:
     Args:
         name: the table's name in every layer (``bronze.<name>``, ``silver.<name>``).
         topic: the Kafka topic.
-        kind: ``events`` (immutable facts) or ``changes`` (Debezium envelopes of one PostgreSQL table).
+        kind: ``events`` (immutable facts) or ``changes`` (of the rows of one table: Debezium envelopes of one in PostgreSQL, or
+            the same of a view's results).
         columns: the payload's columns, in order, and their Spark types. For ``changes``, those of the source table's row.
         database: for ``changes``, the source database, with whose name the topic begins. Empty: the one that has the name of
             the project's package; the setting ``databases`` has others.
+        view: for ``changes``, the view whose final rows they are: the platform writes each change of them to the topic, so that
+            other views can read them. Empty: the rows are those of a source table.
         key: the columns that make the record's key.
         unique_id: the columns that identify one event, or one row of the source table.
         event_time: the column with the time of the event (UTC). Changes are ordered by the time of their commit: for them
@@ -82,6 +85,7 @@ class Contract:
     max_lag: timedelta | None = field(default=None, repr=False)
     valid_from: str = field(default="", repr=False)
     database: str = field(default="", repr=False)
+    view: str = field(default="", repr=False)
     subject: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
     column_descriptions: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -102,7 +106,25 @@ class Contract:
             )
         if self.subject and self.columns.get(self.subject) != "STRING":
             found.append(f"subject is {self.subject}, which is no column of type STRING: correct it, or leave it out")
-        return found + self._problems_of_format()
+        return found + self._problems_of_results() + self._problems_of_format()
+
+    def _problems_of_results(self) -> list[str]:
+        if not self.view:
+            return []
+        found = []
+        if self.kind != "changes":
+            found.append(f"it has the results of the view {self.view}, which a replay may change: set kind to changes")
+        if self.key != self.unique_id:
+            found.append("all changes of a result must be in one partition: set key to what unique_id is")
+        if self.database:
+            found.append(
+                f"it has the results of the view {self.view}, and no table of {self.database}: leave database out"
+            )
+        if self.pii:
+            found.append(
+                f"what is personal in a view's results are tokens already ({', '.join(self.pii)}): leave pii out"
+            )
+        return found
 
     def _problems_of_format(self) -> list[str]:
         if self.format == "json":
@@ -150,6 +172,11 @@ class Contract:
             return text if self.wire_format == "plain" else framed(schema_id, text)
         value = self.codec.encode(fields)
         return value if self.wire_format == "plain" else framed(schema_id, self.codec.framed_prefix() + value)
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether it has the changes of a table of a source database, which Debezium captures."""
+        return self.kind == "changes" and not self.view
 
     @property
     def by_registry(self) -> bool:

@@ -1,12 +1,18 @@
 """The views of the project; ``VIEWS`` finds them by name."""
 
-from lockstep.contracts import CONTRACTS
-from lockstep.definition import View
-from lockstep.definition.check import problems
+from collections.abc import Iterable
+
+from lockstep.contracts import CONTRACTS, Contract
+from lockstep.definition import View, chained, check
 from lockstep.errors import UnknownView, ViewRefused
 from lockstep.project import Registry
 
 VIEWS: Registry[View] = Registry("views", "VIEW")
+
+
+def problems(view: View) -> list[str]:
+    """Every reason why a view cannot run as it and the project's other views are declared, each with its fix."""
+    return [*check.problems(view), *chained.problems_of_inputs(view, VIEWS)]
 
 
 def chosen(names: str) -> list[View]:
@@ -24,9 +30,21 @@ def chosen(names: str) -> list[View]:
 
 
 def broken() -> dict[str, str]:
-    """The contracts and views of the project that cannot run, and why: by file, or by ``view <name>``."""
-    refused = {f"view {view.name}": "; ".join(reasons) for view in VIEWS.values() if (reasons := problems(view))}
-    return CONTRACTS.broken | VIEWS.broken | refused
+    """The contracts and views of the project that cannot run, and why: by file, by ``view <name>`` or ``stream <name>``."""
+    views = {f"view {view.name}": problems(view) for view in VIEWS.values()}
+    refused = {place: "; ".join(reasons) for place, reasons in views.items() if reasons}
+    return CONTRACTS.broken | VIEWS.broken | refused_results() | refused
+
+
+def refused_results() -> dict[str, str]:
+    """The streams that cannot have the results of their view, and why: by ``stream <name>``."""
+    found = {f"stream {contract.name}": chained.problems(contract, VIEWS) for contract in CONTRACTS.values()}
+    return {place: "; ".join(reasons) for place, reasons in found.items() if reasons}
+
+
+def with_results(contracts: Iterable[Contract]) -> list[tuple[Contract, View]]:
+    """Of these streams, those that have a view's results, each with its view; without those that are refused."""
+    return [(c, VIEWS[c.view]) for c in contracts if c.view and not chained.problems(c, VIEWS)]
 
 
 def named(names: str) -> list[View]:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake
-from lockstep.contracts import CONTRACTS, Contract, of_kind
+from lockstep.contracts import CONTRACTS, Contract, captured_tables
 from lockstep.control import erased, intervals, leases, subject_keys
 from lockstep.control.leases import lease
 from lockstep.definition.registry import VIEWS
@@ -211,7 +211,7 @@ def _forget(
     of_live = live.affected(settings, found.found)
     began = live.begin_anew(spark, settings, of_live, opened, opened.reason)
     live.remove_old_state(settings, began)
-    publish_all(settings, of_kind("changes", found.found).values())
+    publish_all(settings, captured_tables(found.found).values())
 
 
 def _scrub(
