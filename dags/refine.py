@@ -1,5 +1,6 @@
 """**Silver and gold.** When bronze has new rows, and every five minutes: parse, deduplicate and quarantine them, check silver
-against its suites, publish the changelog topics of captured tables, roll up the views, and check gold against its suites.
+against its suites, publish the changelog topics of captured tables, roll up the views, check gold against its suites, and
+publish the results that other views read.
 
 When a check fails, the task of its gate fails, and the views that read this table wait. The other views go on. The tab *Tables*
 of a run has a line for each stream and view: what failed or waits is at the top, with the reason.
@@ -53,12 +54,20 @@ def refine():
         with reported() as results:
             return tasks.roll_up(run_id, results)
 
-    @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.of(tables.views("gold")), outlets=assets.of([tables.GATE]))
+    @task(
+        trigger_rule=TriggerRule.ALL_DONE,
+        inlets=assets.of(tables.views("gold")),
+        outlets=assets.of([tables.GATE, *tables.results()]),
+    )
     def gate_gold(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
         with reported() as results:
-            return tasks.gate("gold", run_id, results)
+            try:
+                return tasks.gate("gold", run_id, results)
+            finally:
+                # Also when a gate is shut: of its view, the results that have passed were published before.
+                tasks.publish_view_results()
 
     tasks = [silver(), gate_silver(), gold(), gate_gold()]
     for before, after in pairwise(tasks):

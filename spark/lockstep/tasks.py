@@ -16,7 +16,7 @@ from lockstep import settings as configuration
 from lockstep.batch import rollup
 from lockstep.batch.prepare import prepare as prepare_roll_ups
 from lockstep.catalog import connect
-from lockstep.contracts import CONTRACTS, of_kind
+from lockstep.contracts import CONTRACTS, captured_tables, of_kind
 from lockstep.definition.registry import chosen
 from lockstep.definition.tables import bronze_of, gold_of, serving_of, silver_of
 from lockstep.descriptions import checked, compacted, compared, written
@@ -36,7 +36,7 @@ from lockstep.reconcile import run as reconciliation
 from lockstep.refine import silver
 from lockstep.refine.prepare import prepare as prepare_slices
 from lockstep.results import Outcome, Results, TableResult
-from lockstep.serving import merged, publish_changelog
+from lockstep.serving import merged, publish_changelog, publish_results
 from lockstep.status.late_tables import late_bronze, late_gold, late_silver
 
 if TYPE_CHECKING:
@@ -148,7 +148,12 @@ def gate(layer: str, run_id: str, results: Results) -> dict[str, int]:
 def publish_changelogs() -> dict[str, int]:
     """Publish the rows of captured tables that have passed their gates; the number of records by stream."""
     settings = configuration.load()
-    return publish_changelog.publish_all(settings, of_kind("changes").values())
+    return publish_changelog.publish_all(settings, captured_tables().values())
+
+
+def publish_view_results() -> dict[str, int]:
+    """Publish the final rows of views, once they have passed their gate, for views that read them; the changes by stream."""
+    return publish_results.publish_all(configuration.load(), CONTRACTS.values())
 
 
 def reconcile(run_id: str, results: Results) -> dict[str, str]:

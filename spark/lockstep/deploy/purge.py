@@ -26,7 +26,7 @@ from lockstep.live.checkpoint import Checkpoint
 from lockstep.marts import run as marts
 from lockstep.quality import outcomes
 from lockstep.reconcile import record as reconciliations
-from lockstep.serving import merged, publish_changelog
+from lockstep.serving import merged, publish_changelog, publish_results
 from lockstep.sinks import kafka_senders
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def _steps_of_view(spark: "SparkSession", settings: "Settings", remains: Remains
 def _steps_of_stream(spark: "SparkSession", settings: "Settings", remains: Remains) -> Iterator[Step]:
     yield partial(lake.drop_view, spark, settings, history_of(remains.name))
     yield partial(publish_changelog.forget, settings, remains.name)
+    yield partial(publish_results.forget, settings, remains.name)
     yield from _steps_of_tables(spark, settings, remains)
 
 

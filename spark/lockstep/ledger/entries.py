@@ -173,7 +173,7 @@ def most_frequent(unknown: Mapping[str, int]) -> dict[str, int]:
 def untouched(settings: "Settings", newest: Entry) -> bool:
     """Whether no other writer has changed the table's rows since its newest entry; housekeeping does not count."""
     since = itertools.takewhile(lambda commit: commit.version > newest.version, lake.commits(settings, newest.table))
-    return all(map(_is_housekeeping, since))
+    return all(map(is_housekeeping, since))
 
 
 def only_grew(settings: "Settings", table: str, version: int) -> bool:
@@ -184,12 +184,13 @@ def only_grew(settings: "Settings", table: str, version: int) -> bool:
     for commit in lake.commits(settings, table):
         if commit.version <= version:
             return commit.version == version
-        if not _is_housekeeping(commit) and ("ranges" not in commit.record or "replay" in commit.record):
+        if not is_housekeeping(commit) and ("ranges" not in commit.record or "replay" in commit.record):
             return False
     return False
 
 
-def _is_housekeeping(commit: Commit) -> bool:
+def is_housekeeping(commit: Commit) -> bool:
+    """Whether a commit has changed no row."""
     return commit.operation in HOUSEKEEPING or commit.record.get("writer") == lake.WIDEN
 
 

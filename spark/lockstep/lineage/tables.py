@@ -35,6 +35,11 @@ def topics(kind: "Kind") -> list[str]:
     return [topic_of(contract) for contract in of_kind(kind).values()]
 
 
+def results() -> list[str]:
+    """The topics that have the results of views."""
+    return [topic_of(contract) for contract in CONTRACTS.values() if contract.view]
+
+
 def bronze(kind: "Kind | None" = None) -> list[str]:
     """The bronze tables, of all streams or of one kind."""
     return [Tables.of(contract).bronze for contract in (of_kind(kind) if kind else CONTRACTS).values()]

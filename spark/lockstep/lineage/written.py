@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep import lake
 from lockstep.errors import LockstepError
 from lockstep.ledger.ranges import Range, decode
+from lockstep.lineage.tables import TOPIC
 
 if TYPE_CHECKING:
     from lockstep.lake import Commit
@@ -72,11 +73,14 @@ def after(version: int | None) -> Recent:
 
 
 def written(settings: "Settings", table: str, run_id: str, recent: Recent) -> Written | None:
-    """What a run has written to a table, in whichever of its attempts; None: nothing, or its log cannot be read.
+    """What a run has written to a table, in whichever of its attempts; None: nothing, its log cannot be read, or it is a topic.
 
     Args:
         recent: which commits may be the run's. The first that may not ends the search, from the newest on.
     """
+    if table.startswith(TOPIC):
+        # A table's log names the run that wrote it. A topic's does not.
+        return None
     try:
         commits = takewhile(recent, lake.commits(settings, table))
         return _sum([commit for commit in commits if commit.record.get("run_id") == run_id])

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lockstep import lake, ledger
 from lockstep.control import records
 from lockstep.control.records import Record
 from lockstep.definition.tables import Tables
 from lockstep.kafka_clients import admin, create_topics
-from lockstep.serving.changelog import Change, Position, changes, position, topic_of
+from lockstep.serving.changelog import Position, changes, position, topic_of
 from lockstep.serving.merged import visible
 from lockstep.sinks import kafka_senders
 from lockstep.sinks.kafka_senders import BATCHES_TOPIC, ExactlyOnce
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
 
+Item = TypeVar("Item")
 # Rows of one transaction: seconds of work on a busy machine, and well below the transaction's timeout.
 AT_ONCE = 20_000
 # Of a record of PostgreSQL, which saves a look into Kafka where nothing is new.
@@ -83,7 +84,7 @@ def forget(settings: "Settings", stream: str) -> None:
     _remember(settings, stream, {})
 
 
-def pieces(rows: Iterable[Change]) -> Iterator[tuple[list[Change], bool]]:
+def pieces(rows: Iterable[Item]) -> Iterator[tuple[list[Item], bool]]:
     """The rows in pieces, and whether a piece is the last. Without rows there is one piece, which is empty."""
     rows = iter(rows)
     piece = [*islice(rows, AT_ONCE)]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.contracts import CONTRACTS, Contract
 from lockstep.lineage import tables
 
 
@@ -22,6 +23,18 @@ def test_a_mart_is_made_from_those_that_it_names_and_those_that_it_reads_through
     (models / "marts" / "weeks.sql").write_text('select * from {{ ref( "between" ) }}')
     (models / "marts" / "months.sql").write_text("select * from {{ ref('shop', 'weeks') }} join {{ ref('calendar') }}")
     assert tables.mart_references() == {"days": [], "months": ["weeks"], "weeks": ["days"]}
+
+
+def test_the_topic_of_a_views_results_is_written_by_us_and_read_as_all_topics_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert tables.results() == []
+    columns = {"window_start": "TIMESTAMP", "page": "STRING"}
+    key = ("window_start", "page")
+    stream = Contract("minutes", "results.minutes", "changes", columns, key, key, "window_start", view="per_minute")
+    monkeypatch.setitem(CONTRACTS, "minutes", stream)
+    assert tables.results() == ["kafka.results.minutes"]
+    assert "kafka.results.minutes" in tables.topics("changes")
 
 
 def test_models_that_name_each_other_end(models: Path) -> None:

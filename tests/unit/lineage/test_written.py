@@ -82,3 +82,7 @@ def test_what_a_table_had_before_is_not_told_again(settings: Settings) -> None:
     facts = written(settings, TABLE, "run-2", after(1))
     assert facts is not None
     assert (facts.rows, written(settings, TABLE, "run-2", after(2))) == (4, None)
+
+
+def test_of_a_topic_it_is_not_known_and_the_task_that_has_written_it_does_not_fail(settings: Settings) -> None:
+    assert written(settings, "kafka.results.page_minutes", "run-2", since(STARTED)) is None
