@@ -13,6 +13,7 @@ from lockstep import ledger
 from lockstep.airflow_api import Airflow, AirflowRefused, connected
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
+from lockstep.definition.chained import made_from
 from lockstep.definition.registry import broken, chosen
 from lockstep.definition.tables import Tables, gold_of, live_of
 from lockstep.errors import LedgerBroken, LockstepError, UnknownView, ViewRefused
@@ -28,11 +29,12 @@ from lockstep.marts import record
 from lockstep.quality import outcomes
 from lockstep.reconcile.record import last
 from lockstep.schema_registry import RegistryDown, registry_of
+from lockstep.serving.publish_results import unpublished_since
 from lockstep.status import open_problems
 from lockstep.status.captured import drifts
 from lockstep.status.lag import PartitionLag, overdue, partition_lags, total
 from lockstep.status.machine import certificates, disks
-from lockstep.status.model import AirflowStatus, Problem, Status, Stream, ViewStatus
+from lockstep.status.model import AirflowStatus, Problem, Status, Stream, Unpublished, ViewStatus
 from lockstep.status.problems import problems
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
     try:
         published = progress.latest(settings)
         states = [_view(settings, view, published.get(view.name)) for view in views]
+        status = replace(status, unpublished=_unpublished(settings, views))
         verdicts, failed = outcomes.latest(settings).verdicts, record.failed(settings)
         status = replace(status, views=states, quality=verdicts, marts=failed)
     except psycopg2.OperationalError as error:
@@ -216,6 +219,16 @@ def _ends(entry: ledger.Entry | None, topic: TopicOffsets) -> dict[int, int]:
     return ends(r for r in entry.ranges if r.topic == topic.topic) if entry else {}
 
 
+def _unpublished(settings: "Settings", views: Sequence[View]) -> list[Unpublished]:
+    now, found = datetime.now(UTC), []
+    for name, since in unpublished_since(settings, CONTRACTS.values()).items():
+        contract = CONTRACTS[name]
+        if now - since > (contract.max_lag or timedelta(seconds=settings.max_lag_seconds)):
+            readers = [view.name for view in views if name in view.streams]
+            found.append(Unpublished(contract.view, name, readers, since))
+    return found
+
+
 def _view(settings: "Settings", view: View, live: Progress | None) -> ViewStatus:
     gold = _latest(settings, gold_of(view))
     reconciled = last(settings, view)
@@ -231,4 +244,5 @@ def _view(settings: "Settings", view: View, live: Progress | None) -> ViewStatus
         sample=reconciled.sample if reconciled else None,
         recent=gold.counts if gold else {},
         live=live,
+        made_from=made_from(view),
     )

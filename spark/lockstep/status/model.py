@@ -86,6 +86,7 @@ class ViewStatus:
         sample: one of these.
         recent: the counts of gold's newest commit: ``counted``, ``ignored`` and ``side_output``.
         live: the newest progress of its live query; None: the live service has not published any.
+        made_from: the views whose results it reads.
     """
 
     name: str
@@ -98,6 +99,7 @@ class ViewStatus:
     sample: str | None
     recent: Mapping[str, int] = field(default_factory=dict)
     live: Progress | None = None
+    made_from: Sequence[str] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -105,6 +107,22 @@ class ViewStatus:
         if self.until is None:
             return Verdict.NOT_COMPARED
         return Verdict.UNEXPLAINED if self.unexplained else Verdict.EQUAL
+
+
+@dataclass(frozen=True)
+class Unpublished:
+    """The results of a view that its stream does not have yet, longer than it may take.
+
+    Args:
+        stream: that has its results.
+        readers: the views that read this stream.
+        since: since when they are final (UTC).
+    """
+
+    view: str
+    stream: str
+    readers: Sequence[str]
+    since: datetime
 
 
 @dataclass(frozen=True)
@@ -153,6 +171,7 @@ class Status:
         without_topic: the streams whose topic does not exist.
         forbidden: the streams whose topic the account may not see.
         captured: by captured table, what its source does not have of its contract.
+        unpublished: the results of views that other views wait for.
         registry: why the schema registry cannot be asked; empty: it can, or no stream needs it.
         health: by service, its state, such as ``healthy``.
         quality: by table, the newest verdict of its gate.
@@ -169,6 +188,7 @@ class Status:
     without_topic: list[str] = field(default_factory=list)
     forbidden: list[str] = field(default_factory=list)
     captured: Mapping[str, str] = field(default_factory=dict)
+    unpublished: Sequence[Unpublished] = ()
     registry: str = ""
     health: Mapping[str, str] = field(default_factory=dict)
     airflow: AirflowStatus = field(default_factory=AirflowStatus)

@@ -43,6 +43,7 @@ def problems(status: Status, now: datetime) -> list[Problem]:
         *_definitions(status),
         *_topics(status),
         *_captured(status),
+        *_unpublished(status),
         *_registry(status),
         *_sums(status),
         *_transactions(status, now),
@@ -138,6 +139,19 @@ def _captured(status: Status) -> Iterator[Problem]:
             f"captured:{stream}",
             f"{stream}: {drift}",
             'see "When its columns change" in docs/operations/captured-tables.md',
+        )
+
+
+def _unpublished(status: Status) -> Iterator[Problem]:
+    for of in status.unpublished:
+        waiting = (
+            f", and {_names([*of.readers])} wait{'' if len(of.readers) > 1 else 's'} for them" if of.readers else ""
+        )
+        yield Problem(
+            f"unpublished:{of.stream}",
+            f"{of.view} has results that are not in its stream {of.stream}{waiting}",
+            "see the task gate_gold of the DAG refine, and the lag of the stream in bronze and silver",
+            of.since,
         )
 
 

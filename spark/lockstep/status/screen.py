@@ -93,7 +93,7 @@ def _views(status: Status) -> Table:
         lag = {layer: sum(s.lag.get(f"{layer}.{v.name}", 0) for s in status.streams) for layer in ("gold", "live")}
         counts = (v.counted, v.ignored, v.side_output, lag["gold"], lag["live"], v.windows, v.unexplained)
         verdict = Text(v.verdict, style=_STYLES[v.verdict])
-        table.add_row(v.name, *(f"{n:,}" for n in counts), (v.until or "-")[:19], verdict)
+        table.add_row("\n← ".join([v.name, *v.made_from]), *(f"{n:,}" for n in counts), (v.until or "-")[:19], verdict)
     return table
 
 

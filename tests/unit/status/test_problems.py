@@ -10,7 +10,7 @@ from lockstep.airflow_api import Dag, Run
 from lockstep.live.progress import Progress
 from lockstep.quality.outcomes import GateVerdict
 from lockstep.status.lag import PartitionLag
-from lockstep.status.model import AirflowStatus, Disk, Problem, Status, Stream, ViewStatus
+from lockstep.status.model import AirflowStatus, Disk, Problem, Status, Stream, Unpublished, ViewStatus
 from lockstep.status.problems import problems
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -272,3 +272,17 @@ def test_a_registry_that_is_away_is_named_with_what_waits() -> None:
     [line] = lines(registry="the schema registry http://registry does not answer")
     assert line.startswith("the schema registry http://registry does not answer")
     assert "all others are read" in line
+
+
+def test_results_that_are_not_published_are_named_with_the_views_that_wait() -> None:
+    since = NOW - timedelta(minutes=20)
+    waiting = Unpublished("page_views_per_minute", "page_minutes", ["pages_in_total"], since)
+    (problem,) = found(unpublished=[waiting])
+    assert (problem.key, problem.since) == ("unpublished:page_minutes", since)
+    assert problem.what == (
+        "page_views_per_minute has results that are not in its stream page_minutes, and pages_in_total waits for them"
+    )
+    (of_several,) = found(unpublished=[replace(waiting, readers=["a", "b"])])
+    assert of_several.what.endswith(", and a, b wait for them")
+    (of_nobody,) = found(unpublished=[replace(waiting, readers=[])])
+    assert of_nobody.what.endswith("in its stream page_minutes")

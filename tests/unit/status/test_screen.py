@@ -48,6 +48,13 @@ def test_each_fact_is_printed_as_text() -> None:
     assert "kafka stopped ingest failed 2026-11-20T10:00:00" in screen
 
 
+def test_a_view_is_named_with_those_whose_results_it_reads() -> None:
+    chained = replace(STATUS.views[1], name="pages_in_total", made_from=["page_views_per_minute", "user_sessions"])
+    screen = lines(replace(STATUS, views=[chained]))
+    first = screen.index("pages_in_total 0 0 0 0 0 0 0 - nothing compared yet")
+    assert screen[first + 1 : first + 3] == ["← page_views_per_minute", "← user_sessions"]
+
+
 def test_fields_that_no_contract_names_are_listed_where_there_are_any() -> None:
     title = "Fields that the contract does not name"
     assert title not in lines(STATUS)
