@@ -15,7 +15,9 @@ MINUTES = replace(USERS, name="minutes", topic="results.minutes", view="visits_p
 @pytest.fixture(autouse=True)
 def project(monkeypatch: pytest.MonkeyPatch) -> None:
     """A project with these streams."""
-    monkeypatch.setattr(CONTRACTS, "_loaded", {contract.name: contract for contract in (MINUTES, ORDERS, USERS, VISITS)})
+    monkeypatch.setattr(
+        CONTRACTS, "_loaded", {contract.name: contract for contract in (MINUTES, ORDERS, USERS, VISITS)}
+    )
 
 
 def test_all_streams_of_a_kind_are_in_the_order_of_the_project() -> None:
