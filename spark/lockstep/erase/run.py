@@ -5,6 +5,7 @@ versions are removed. While it runs, nobody else writes the tables.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -23,13 +24,13 @@ from lockstep.erase.scan import scan, settled
 from lockstep.erase.scope import Asked, Scope, remove_what_is_shuffled, scope_of
 from lockstep.erase.views import Touched
 from lockstep.failpoints import failpoint
-from lockstep.ingest.bronze import ingest
+from lockstep.ingest.bronze import behind, ingest
 from lockstep.ledger import archive
 from lockstep.refine.tokens import token
 from lockstep.serving.publish_changelog import publish_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from psycopg2.extensions import connection as Connection
@@ -104,65 +105,67 @@ def erase(
         LeaseHeld: a run, or a live query, writes one of them. Nothing was changed.
     """
     remove_what_is_shuffled(spark)
+    with _alone(spark, settings, asked) as control:
+        subject = token(asked.name)
+        known = [one for one in erased.every(settings) if one.subject == subject]
+        for died in (one for one in known if one.finished_at is None):
+            _forget(spark, settings, control, died, _known(settings, died))
+        found = scope_of(spark, settings, asked)
+        if found.records:
+            opened = _begin(settings, found, subject, by, reason, approved_by)
+            failpoint("erasure-begun")
+        elif known:
+            opened = known[-1]
+            found = _known(settings, opened)
+        else:
+            return None
+        # Also those under the keys of before: a person who came back has another one.
+        tokens = {text for one in (*known, opened) for text in one.found["tokens"]}
+        needles = needles_of(asked.subject, found.values, tokens)
+        topics = {CONTRACTS[name].topic: erased.of_topic(settings, CONTRACTS[name].topic) for name in found.found}
+        look = partial(scan, settings, needles, topics, asked.subject, {c.subject for c in asked.contracts})
+        before = look()
+        if opened.finished_at is None:
+            _forget(spark, settings, control, opened, found)
+        if asked.subject:
+            # From here on nobody can make the person's tokens, and nobody finds her records, who would make her a new key.
+            subject_keys.destroy(settings, subject)
+            failpoint("key-destroyed")
+        _scrub(spark, settings, opened, found, needles, before)
+        if opened.finished_at is None:
+            _purge(spark, settings, opened, [*found.found])
+        # Spark removes the files of a shuffle once the JVM has collected what refers to them.
+        spark.sql("SELECT java_method('java.lang.System', 'gc')").collect()
+        after = settled(settings, needles, look())
+        kept = receipt.receipt(opened, found, needles, before, after)
+        if opened.receipt:
+            kept = receipt.looked_again(opened.receipt, kept)
+        erased.finish(settings, opened.number, kept)
+        return Done(kept, receipt.save(settings, kept))
+
+
+@contextmanager
+def _alone(spark: "SparkSession", settings: "Settings", asked: Asked) -> "Iterator[Connection]":
+    """Hold all that is written, once bronze has all that there is to find.
+
+    Who publishes the results of a view holds its gold. So all results are in the topic by then, and none comes in meanwhile:
+    those that came after the catch-up are caught up with before this begins.
+    """
     names = [contract.name for contract in asked.contracts]
+    results = [contract for contract in asked.contracts if contract.view]
     of_live = live.affected(settings, dict.fromkeys(names))
     # The live queries first: what they have read, and made tokens of, is then in bronze too, where it is found.
     with lease(settings, [HOLDER, *map(_lease_of, of_live)], HOLDER, _WAIT_SECONDS):
-        catch_up(spark, settings, asked.contracts)
-        held = sorted({*tables_of(settings, names), *(Tables.of(c).log for c in asked.contracts)})
-        with (
-            intervals.backfilling(settings, HOLDER, dict.fromkeys(held, intervals.ALWAYS)),
-            lease(settings, held, HOLDER, _WAIT_SECONDS) as control,
-        ):
-            return _erase(spark, settings, control, asked, by, reason, approved_by)
-
-
-def _erase(
-    spark: "SparkSession",
-    settings: "Settings",
-    control: "Connection",
-    asked: Asked,
-    by: str,
-    reason: str,
-    approved_by: str | None,
-) -> Done | None:
-    """The same, once nobody else writes the tables."""
-    subject = token(asked.name)
-    known = [one for one in erased.every(settings) if one.subject == subject]
-    for died in (one for one in known if one.finished_at is None):
-        _forget(spark, settings, control, died, _known(settings, died))
-    found = scope_of(spark, settings, asked)
-    if found.records:
-        opened = _begin(settings, found, subject, by, reason, approved_by)
-        failpoint("erasure-begun")
-    elif known:
-        opened = known[-1]
-        found = _known(settings, opened)
-    else:
-        return None
-    # Also those under the keys of before: a person who came back has another one.
-    tokens = {text for one in (*known, opened) for text in one.found["tokens"]}
-    needles = needles_of(asked.subject, found.values, tokens)
-    topics = {CONTRACTS[name].topic: erased.of_topic(settings, CONTRACTS[name].topic) for name in found.found}
-    look = partial(scan, settings, needles, topics, asked.subject, {c.subject for c in asked.contracts})
-    before = look()
-    if opened.finished_at is None:
-        _forget(spark, settings, control, opened, found)
-    if asked.subject:
-        # From here on nobody can make the person's tokens, and nobody finds her records, who would make her a new key.
-        subject_keys.destroy(settings, subject)
-        failpoint("key-destroyed")
-    _scrub(spark, settings, opened, found, needles, before)
-    if opened.finished_at is None:
-        _purge(spark, settings, opened, [*found.found])
-    # Spark removes the files of a shuffle once the JVM has collected what refers to them.
-    spark.sql("SELECT java_method('java.lang.System', 'gc')").collect()
-    after = settled(settings, needles, look())
-    kept = receipt.receipt(opened, found, needles, before, after)
-    if opened.receipt:
-        kept = receipt.looked_again(opened.receipt, kept)
-    erased.finish(settings, opened.number, kept)
-    return Done(kept, receipt.save(settings, kept))
+        while True:
+            catch_up(spark, settings, asked.contracts)
+            held = sorted({*tables_of(settings, names), *(Tables.of(c).log for c in asked.contracts)})
+            with (
+                intervals.backfilling(settings, HOLDER, dict.fromkeys(held, intervals.ALWAYS)),
+                lease(settings, held, HOLDER, _WAIT_SECONDS) as control,
+            ):
+                if not behind(settings, results):
+                    yield control
+                    return
 
 
 def needles_of(subject: str, values: "Iterable[str]", tokens: "Iterable[str]") -> Needles:

@@ -14,6 +14,7 @@ from lockstep.contracts.contract import Contract
 from lockstep.definition import Input, Keyed
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of
+from lockstep.erase import run
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import ensure_topics
 from lockstep.refine.silver import refine
@@ -120,3 +121,31 @@ def test_a_person_is_gone_from_the_results_and_nothing_is_published_of_the_perso
     batch()
     assert follow() == 0, "gold and the stream's silver have lost the same rows"
     assert {row["user_id"]: row["highest"] for row in rows(gold_of(second))} == {other: 3}
+
+
+def test_results_that_are_published_while_an_erasure_begins_are_erased_too(
+    settings, shop, stream, results, second, batch, follow, erase, rows, person, monkeypatch
+):
+    shop.view("e0", 0, user_id=person)
+    shop.heartbeat(100)
+    shop.flush()
+    batch()
+    assert follow() == 1
+    shop.view("e1", 110, user_id=person)
+    shop.heartbeat(300)
+    shop.flush()
+    batch()
+    catch_up, published = run.catch_up, []
+
+    def and_then_somebody_publishes(*given):
+        catch_up(*given)
+        if not published:
+            published.append(publish_all(settings, [results])[results.name])
+
+    monkeypatch.setattr(run, "catch_up", and_then_somebody_publishes)
+    done = erase(person, stream, results)
+    assert published == [1]
+    assert done.receipt["records"] == {stream.name: 2, results.name: 2}
+    assert left(done.receipt, results) == []
+    assert follow() == 0
+    assert rows(Tables.of(results).log) == rows(gold_of(second)) == []
