@@ -99,7 +99,13 @@ def _problems_of_columns(contract: "Contract", view: Definition) -> Iterator[str
 
 
 def _problems_of_subject(contract: "Contract", view: Definition) -> Iterator[str]:
-    subjects = dict.fromkeys(CONTRACTS[stream].subject for stream in view.streams if stream in CONTRACTS)
-    for name in subjects:
-        if name and name in contract.columns and not contract.subject:
+    subjects = {CONTRACTS[stream].subject for stream in view.streams if stream in CONTRACTS} - {""}
+    for name in sorted(subjects):
+        if name in contract.columns and not contract.subject:
             yield f'its rows have {name}, which says whom the rows of {view.name} are about: set subject="{name}"'
+    if contract.subject and not subjects:
+        yield (
+            f"its subject is {contract.subject}, and no stream of {view.name} has one: an erasure would leave the person in "
+            f"{view.name}, and the rows would come again from there: set the subject of {', '.join(view.streams)} too, or leave "
+            "it out here"
+        )

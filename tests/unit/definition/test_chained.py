@@ -80,6 +80,7 @@ SESSIONS = Contract(
     view=OF_EVENTS.name,
 )
 
+
 REFUSED = {
     "no such view": (replace(RESULTS, view="page_vues"), "there is none of this name"),
     "rows that are never final": (
@@ -108,6 +109,10 @@ REFUSED = {
         "it must have the column at, by which it is known which rows are final: add at TIMESTAMP",
     ),
     "a person whom an erasure would not find": (replace(SESSIONS, subject=""), 'set subject="user_id"'),
+    "a person whom an erasure would leave in gold": (
+        replace(RESULTS, view="sensor_averages", subject="page"),
+        "no stream of sensor_averages has one",
+    ),
 }
 
 
