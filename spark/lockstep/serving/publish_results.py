@@ -7,6 +7,7 @@ sent before: so silver's rows are those of the topic, and what a run that died h
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from lockstep import lake, ledger
@@ -23,11 +24,15 @@ from lockstep.serving.merged import seen, visible
 from lockstep.serving.publish_changelog import pieces
 from lockstep.serving.results_topic import (
     Published,
+    Step,
     change,
     differences,
+    final_column,
     next_number,
+    next_until,
     published,
-    slice_of,
+    step_of,
+    touched,
     written_since,
 )
 from lockstep.sinks import kafka_senders
@@ -42,6 +47,8 @@ log = logging.getLogger(__name__)
 # Whom the lease of gold names.
 HOLDER = "publish_results"
 _WAIT_SECONDS = 5
+# Rows that are compared at once: they are held in memory, and so long nobody else writes gold.
+AT_ONCE = 200_000
 # Of a record of PostgreSQL: up to where each stream has its view's results.
 _RECORDS = "results"
 
@@ -74,6 +81,7 @@ def publish(settings: "Settings", contract: "Contract", view: "View", entry: led
     """Publish what is final in an entry of gold, and what the stream does not have yet; how many changes there were.
 
     The caller holds the lease of gold. Nothing is published while silver lacks what was sent before: the next run does it.
+    Of more rows than are compared at once, the first are published, and the next runs go on from there.
 
     Raises:
         DeliveryFailed, Fenced: see :func:`publish_all`.
@@ -93,11 +101,15 @@ def publish(settings: "Settings", contract: "Contract", view: "View", entry: led
     log_entry = ledger.latest(settings, Tables.of(contract).log)
     number = next_number(int(newest["batch_id"]), log_entry.commits if log_entry else {})
     sent = 0
-    for rows, _ in pieces(_differences(settings, contract, view, before, now)):
-        if rows:
-            sent += sender.send([change(*row, number, now) for row in rows], number)
-            number += 1
-    _remember(settings, contract.name, now.fields)
+    # The next step compares with silver, which has to read first what this one sends.
+    while before != now and not sent:
+        step = _next_step(settings, contract, view, before, now)
+        for rows, _ in pieces(_differences(settings, contract, view, step)):
+            if rows:
+                sent += sender.send([change(*row, number, now) for row in rows], number)
+                number += 1
+        _remember(settings, contract.name, step.published.fields)
+        before = step.published
     return sent
 
 
@@ -115,7 +127,7 @@ def _first_unpublished(
     """When gold got the first rows that readers may see and that were not published (milliseconds, UTC); None: there are none."""
     before, first = _published(settings, contract.name), None
     for entry in ledger.entries(settings, gold_of(view)) if newest else ():
-        if before and entry.version <= before.version:
+        if before and before.has(entry):
             break
         if newest and entry.version <= newest.version:
             first = entry.committed_at
@@ -129,17 +141,31 @@ def forget(settings: "Settings", stream: str) -> None:
         _remember(settings, stream, {})
 
 
-def _differences(
+def _next_step(
     settings: "Settings", contract: "Contract", view: "View", before: Published | None, now: Published
-) -> Iterator[tuple[str, Any, Any]]:
+) -> Step:
     gold, current = gold_of(view), Tables.of(contract).current
-    written = written_since(before, now, lake.commits(settings, gold))
-    compared = slice_of(view, before, now, written)
-    wanted = _rows(settings, gold, compared.wanted, now.columns, now.version)
-    there: Iterator[dict[str, Any]] = iter(())
-    if current and lake.exists(settings, current):
-        there = _rows(settings, current, f"NOT _deleted AND ({compared.there})", now.columns)
+    compared = touched(view, before, now, written_since(before, now, lake.commits(settings, gold)))
+    whole, column = step_of(view, compared, now.final_until, now), final_column(view)
+    rows = chain(
+        _rows(settings, gold, whole.wanted, (column,), now.version), _alive(settings, current, whole.there, (column,))
+    )
+    return step_of(view, compared, next_until((row[column] for row in rows), AT_ONCE, now), now)
+
+
+def _differences(
+    settings: "Settings", contract: "Contract", view: "View", step: Step
+) -> Iterator[tuple[str, Any, Any]]:
+    now = step.published
+    wanted = _rows(settings, gold_of(view), step.wanted, now.columns, now.version)
+    there = _alive(settings, Tables.of(contract).current, step.there, now.columns)
     return differences(wanted, there, contract.unique_id)
+
+
+def _alive(settings: "Settings", current: str | None, where: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows that the topic has, as silver knows them."""
+    if current and lake.exists(settings, current):
+        yield from _rows(settings, current, f"NOT _deleted AND ({where})", columns)
 
 
 def _rows(

@@ -4,14 +4,15 @@ The topic is held against gold: silver says which rows it has, gold which rows i
 what was sent before a kill is not sent again, and a replay, its undo, a backfill or an erasure needs no rule of its own.
 """
 
+import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep import ledger
-from lockstep.definition.view import BEGINNING, Interval
+from lockstep.definition.view import BEGINNING, MICROSECOND, Interval, Output
 from lockstep.serving.changelog import Change
 from lockstep.sinks.json_text import json_text
 
@@ -31,7 +32,7 @@ class Published:
     Args:
         version: of gold.
         at: when this version was committed (milliseconds, UTC): a table that was made again has other times.
-        until: the rows before it are final in this version (ISO 8601, UTC).
+        until: the rows that are final before it were compared with this version (ISO 8601, UTC).
         columns: of the rows.
     """
 
@@ -52,8 +53,14 @@ class Published:
 
     @property
     def final_until(self) -> datetime:
-        """The instant (UTC) before which the rows are final."""
+        """The instant (UTC) before which the rows are final, and were compared."""
         return datetime.fromisoformat(self.until)
+
+    def has(self, entry: ledger.Entry) -> bool:
+        """Whether the topic has what is final in an entry of gold."""
+        if (entry.committed_at, entry.version) == (self.at, self.version):
+            return (entry.until or BEGINNING) <= self.final_until
+        return (entry.committed_at, entry.version) < (self.at, self.version)
 
 
 def published(entry: ledger.Entry, columns: Iterable[str]) -> Published:
@@ -83,29 +90,60 @@ def written_since(before: Published | None, now: Published, commits: "Iterable[C
     return None
 
 
-@dataclass(frozen=True)
-class Slice:
-    """The rows that are compared, as predicates (SQL of DataFusion): those of gold, and those that the topic has."""
-
-    wanted: str
-    there: str
-
-
-def slice_of(view: "View", before: Published | None, now: Published, written: list[Interval] | None) -> Slice:
-    """What has to be compared: the rows that became final since, and those in intervals that were written; else all.
+def touched(view: "View", before: Published | None, now: Published, written: list[Interval] | None) -> str:
+    """The predicate (SQL of DataFusion) for the rows that have to be compared: what became final since, and what was written.
 
     Args:
         written: see :func:`written_since`.
     """
-    until = now.final_until
-    final = view.final_before(until)
     if before is None or written is None:
-        return Slice(final, "true")
+        return "true"
     # No final row is later, and the end of all times is no literal that DataFusion knows.
+    until = now.final_until
     spans = [(low, min(high, until)) for low, high in written if low < until]
-    touched = [view.closed(before.final_until, until), *(view.interval(*span) for span in spans)]
-    there = " OR ".join(f"({predicate})" for predicate in touched)
-    return Slice(f"({final}) AND ({there})", there)
+    became_final = f"NOT ({view.final_before(before.final_until)})"
+    return " OR ".join(f"({predicate})" for predicate in (became_final, *(view.interval(*span) for span in spans)))
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is compared at once, as predicates (SQL of DataFusion): the rows of gold, and those that the topic has.
+
+    Args:
+        published: what is published once the rows were compared and sent.
+    """
+
+    published: Published
+    wanted: str
+    there: str
+
+
+def step_of(view: "View", compared: str, until: datetime, now: Published) -> Step:
+    """The step that compares the rows that are final before an instant; the last one, if all of ``now`` are.
+
+    Args:
+        compared: see :func:`touched`.
+    """
+    wanted = f"({view.final_before(until)}) AND ({compared})"
+    if until >= now.final_until:
+        # What the topic has after that is no row of gold: its table was made again.
+        return Step(now, wanted, compared)
+    return Step(replace(now, until=until.isoformat()), wanted, wanted)
+
+
+def next_until(times: Iterable[datetime], most: int, now: Published) -> datetime:
+    """Before which instant the rows of the next step are final: all, or ``most`` of them, and those of the same time as the last.
+
+    Args:
+        times: by which the rows that have to be compared are final.
+    """
+    first = heapq.nsmallest(most + 1, times)
+    return now.final_until if len(first) <= most else min(first[most - 1] + MICROSECOND, now.final_until)
+
+
+def final_column(view: "View") -> str:
+    """The column with the time by which a row is final."""
+    return "window_end" if view.output is Output.WINDOWS else view.time_column
 
 
 def next_number(batch_id: int, commits: Mapping[int, tuple[int, int]]) -> int:

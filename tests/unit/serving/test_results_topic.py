@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,14 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.definition.registry import VIEWS
-from lockstep.definition.view import END
+from lockstep.definition.view import END, MICROSECOND
 from lockstep.lake import Commit
+from lockstep.ledger import Entry
 from lockstep.serving.results_topic import (
     Published,
+    Step,
     change,
     differences,
     next_number,
-    slice_of,
+    next_until,
+    step_of,
+    touched,
     written_since,
 )
 
@@ -140,18 +145,55 @@ def test_it_is_not_known_of_a_log_that_begins_later_of_another_table_and_of_othe
     assert written_since(BEFORE, Published(7, 1_000, NOW.until, (*NOW.columns, "new")), [commit(2)]) is None
 
 
+VIEW = VIEWS["page_views_per_minute"]
+FINAL = "(window_end <= TIMESTAMP '2026-11-10 10:05:00.000000+00:00')"
+BECAME_FINAL = "(NOT (window_end <= TIMESTAMP '2026-11-10 10:01:00.000000+00:00'))"
+WRITTEN = "(window_start >= '2026-11-10 10:00:00.000000' AND window_start < '2026-11-10 10:05:00.000000')"
+
+
 def test_all_is_compared_where_it_is_not_known_and_else_what_became_final_or_was_written() -> None:
-    view = VIEWS["page_views_per_minute"]
-    assert slice_of(view, None, NOW, None).there == "true"
-    everything = slice_of(view, BEFORE, NOW, None)
-    assert everything.wanted == "window_end <= TIMESTAMP '2026-11-10 10:05:00.000000+00:00'"
-    some = slice_of(view, BEFORE, NOW, [(minute(0), END), (minute(6), minute(9))])
-    assert some.there == (
-        "(window_end > TIMESTAMP '2026-11-10 10:01:00.000000+00:00' AND "
-        "window_end <= TIMESTAMP '2026-11-10 10:05:00.000000+00:00') OR "
-        "(window_start >= '2026-11-10 10:00:00.000000' AND window_start < '2026-11-10 10:05:00.000000')"
-    )
-    assert some.wanted == f"({everything.wanted}) AND ({some.there})"
+    assert touched(VIEW, None, NOW, None) == touched(VIEW, BEFORE, NOW, None) == "true"
+    some = touched(VIEW, BEFORE, NOW, [(minute(0), END), (minute(6), minute(9))])
+    assert some == f"{BECAME_FINAL} OR {WRITTEN}", "no final row is in the second interval"
+
+
+def test_the_last_step_compares_all_final_rows_with_all_that_the_topic_has() -> None:
+    assert step_of(VIEW, "true", minute(5), NOW) == Step(NOW, f"{FINAL} AND (true)", "true")
+
+
+def test_a_step_before_it_compares_both_up_to_an_instant_from_which_the_next_goes_on() -> None:
+    step = step_of(VIEW, "true", minute(3), NOW)
+    assert step.wanted == step.there == f"{FINAL.replace('10:05', '10:03')} AND (true)"
+    assert step.published == replace(NOW, until="2026-11-10T10:03:00+00:00")
+    assert touched(VIEW, step.published, NOW, []) == BECAME_FINAL.replace("10:01", "10:03")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "until"),
+    [
+        ([], minute(5)),
+        ([3, 1], minute(5)),
+        ([4, 2, 1], minute(2) + MICROSECOND),
+        ([3, 3, 3, 4], minute(3) + MICROSECOND),
+        ([6, 6, 6], minute(5)),
+    ],
+    ids=["nothing", "few", "many", "many of one time", "only what the topic has, and no final row is"],
+)
+def test_a_step_has_so_many_rows_and_those_of_the_same_time_as_the_last(minutes: list[int], until: datetime) -> None:
+    assert next_until(map(minute, minutes), 2, NOW) == until
+
+
+def entry(version: int, until: datetime) -> Entry:
+    return Entry("gold.v", version, 1, "run", "1", (), 0, {}, {}, version * 100, until=until)
+
+
+def test_an_entry_is_published_once_all_its_final_rows_were_compared() -> None:
+    whole = Published(3, 300, minute(5).isoformat(), NOW.columns)
+    assert whole.has(entry(3, minute(5)))
+    assert whole.has(entry(2, minute(5)))
+    assert not whole.has(entry(4, minute(5)))
+    assert not replace(whole, until=minute(4).isoformat()).has(entry(3, minute(5))), "the rest comes with the next step"
+    assert not replace(whole, at=299).has(entry(3, minute(5))), "the table was made again"
 
 
 def test_what_is_recorded_is_read_back() -> None:
