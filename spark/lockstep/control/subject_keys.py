@@ -56,7 +56,7 @@ def ensure(connection: "Connection", subjects: Collection[str]) -> dict[str, byt
         # In one order: two that insert the same keys in different orders would wait for each other.
         rows = [(subject, secrets.token_bytes(_SIZE)) for subject in sorted(missing)]
         with connection.cursor() as cursor:
-            execute_values(cursor, _INSERT, rows, page_size=1000)
+            execute_values(cursor, _INSERT, rows, page_size=len(rows))
         found |= existing(connection, missing)
     return found
 

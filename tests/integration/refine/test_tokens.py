@@ -2,17 +2,14 @@
 
 import json
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Barrier
 
 import pytest
-from tests.support.keys import keys_of, platform_key, token
+from tests.support.keys import asked_for_at_once, keys_of, platform_key, token
 from tests.support.shop import START
 
 from lockstep.contracts import CONTRACTS
 from lockstep.control import subject_keys
-from lockstep.control.database import control
 from lockstep.definition.registry import VIEWS
 from lockstep.refine.parse import parse
 from lockstep.testing import Sent, batch_rows
@@ -77,15 +74,8 @@ def test_no_worker_goes_on_with_a_key_that_was_destroyed(settings, tokens, perso
 
 
 def test_all_who_ask_for_new_keys_at_the_same_time_get_the_same(settings, person):
-    subjects, both = [f"{person}{number}" for number in range(3000)], Barrier(2)
-
-    def ask(order):
-        with control(settings) as connection:
-            both.wait(30)
-            return subject_keys.ensure(connection, order)
-
-    with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(ask, [subjects, subjects[::-1]])
+    subjects = [f"{person}{number}" for number in range(9000)]
+    one, other = asked_for_at_once(settings, subjects)
     assert one == other
     assert one.keys() == {*subjects}
     assert {len(key) for key in one.values()} == {32}

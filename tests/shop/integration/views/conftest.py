@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pytest
 from tests.shop.integration.views import examples
 from tests.shop.oracles import tokens
 from tests.shop.oracles.record import Record
+from tests.support.keys import keys_of
 from tests.support.scenario import Sent, changes, events, send
 
 from lockstep import service
@@ -81,11 +82,10 @@ def scenario_in_place(contracts: dict[str, Contract]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def token_key(settings: Settings) -> Iterator[None]:
-    """Give the oracles the keys of the platform's tokens."""
+def keys_of_users(settings: Settings) -> Iterator[None]:
+    """Give the oracles the keys that the platform has for the users."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(tokens.KEY_VARIABLE, settings.token_key.get_secret_value())
-        patch.setenv(tokens.DSN_VARIABLE, settings.dsn(settings.control_database))
+        patch.setattr(tokens, "key_of", cache(lambda user_id: keys_of(settings, user_id)[0]))
         yield
 
 
