@@ -10,7 +10,10 @@ from tests.shop.oracles.tokens import token
 
 
 def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
-    """Every page view, with the newest version of its user that was valid then, and committed within 30 days or the first."""
+    """Every page view, with the newest version of its user that was valid then, and committed within 30 days or the first.
+
+    What was known then is the newest of these that was committed by then.
+    """
     changes = history(records["users"], ("user_id",))
     result = []
     for record in on_time(accepted(records["page_views"]), 10):
@@ -20,7 +23,9 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
         valid = [c for c in mine if _start(c) <= time and (c is mine[0] or c.committed - time <= timedelta(days=30))]
         best = max(valid, key=lambda c: (_start(c), c.place), default=None)
         row = {"event_id": view["event_id"], "event_time": time, "user_id": view["user_id"], "page": view["page"]}
-        result.append(row | _version(best))
+        known = max((c for c in valid if c.committed <= time), key=lambda c: (_start(c), c.place), default=None)
+        of_known = {f"known_{name}": _version(known)[name] for name in ("version", "age")}
+        result.append(row | _version(best) | of_known)
     return result
 
 

@@ -4,6 +4,7 @@ import itertools
 from datetime import timedelta
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shop.oracles import page_views_enriched as oracle
@@ -49,7 +50,8 @@ def test_however_changes_and_views_interleave_the_rows_are_the_oracles(customers
 
 
 @given(
-    st.lists(st.tuples(USERS, st.integers(0, 60), st.integers(0, 45), st.integers(0, 30)), max_size=12),
+    # The source's clock may be set back.
+    st.lists(st.tuples(USERS, st.integers(-3, 60), st.integers(0, 45), st.integers(0, 30)), max_size=12),
     st.lists(st.tuples(USERS, st.integers(0, 200)), max_size=15, unique_by=lambda view: view[1]),
 )
 def test_changes_that_come_months_late_count_by_their_commit_however_far_apart_the_topics_are_read(customers, views):
@@ -85,11 +87,14 @@ def test_changes_that_come_months_late_count_by_their_commit_however_far_apart_t
     assert bag(last_of_each_key(emitted, VIEW.key)) == expected
 
 
-def test_a_users_state_is_no_larger_after_a_year_than_after_a_season():
+@pytest.mark.parametrize("days", [0, 20], ids=["at once", "after twenty days"])
+def test_a_users_state_is_no_larger_after_a_year_than_after_a_season(days):
+    """The days from when a version is valid to its commit."""
     state, sizes = None, {}
     for day in range(400):
         changed, viewed = at(day * DAY), at(day * DAY + 60)
-        version = {"name": "N", "age": 30, "updated_at": changed.isoformat(), "_lsn": day, "_deleted": False}
+        valid = at((day - days) * DAY).isoformat()
+        version = {"name": "N", "age": 30, "updated_at": valid, "_lsn": day, "_deleted": False}
         state, _ = process(state, Event(changed, "123", "users", version, f"{day:020}"))
         state, _ = process(state, Event(viewed, f"e{day:03}", "page_views", {"user_id": "123", "page": "/"}))
         sizes[day] = len(states.dumps(state))
@@ -111,6 +116,7 @@ def test_enrichment_as_of():
     views = [event_record("page_views", n, s, user_id="123", page="/") for n, s in enumerate((0, 300))]
     rows = batch(VIEW, routed_of(first, second, *views), END)
     assert [(row["age"], row["version"], row["valid_from"]) for row in rows] == [(30, 7, at(0)), (31, 9, at(180))]
+    assert [(row["known_age"], row["known_version"]) for row in rows] == [(30, 7), (31, 9)]
 
 
 def test_a_change_that_arrives_late_corrects_the_rows_of_its_time_and_no_others():
@@ -124,6 +130,59 @@ def test_a_change_that_arrives_late_corrects_the_rows_of_its_time_and_no_others(
     assert [row["age"] for row in rows] == [30, 30]
     corrected = machine.deliver(*routed_of(late)["123"])
     assert [(row["event_time"], row["age"], row["version"]) for row in corrected] == [(at(300), 31, 9)]
+    assert [(row["known_age"], row["known_version"]) for row in corrected] == [(30, 7)], "nobody knew it then"
+
+
+def test_what_was_known_goes_by_the_commit_and_not_by_when_it_was_read():
+    first, second = (
+        change_record("users", 7, 0, None, user(30, 0)),
+        change_record("users", 9, 200, user(30, 0), user(31, 180)),
+    )
+    views = [event_record("page_views", n, s, user_id="123", page="/") for n, s in enumerate((190, 300))]
+    machine = LiveMachine(VIEW)
+    rows = [*machine.deliver(*routed_of(first, *views)["123"]), *machine.pass_to(at(900))]
+    assert [row["known_version"] for row in rows] == [7, 7]
+    corrected = machine.deliver(*routed_of(second)["123"])
+    assert [(row["event_time"], row["version"], row["known_version"]) for row in corrected] == [
+        (at(190), 9, 7),
+        (at(300), 9, 9),
+    ], "it was valid at both, and committed between them"
+
+
+def test_a_change_corrects_what_was_known_also_where_the_sources_clock_was_set_back():
+    changes = [(7, 0, 30, 0), (8, 400, 31, 100), (9, 200, 32, 50)]
+    first, second, third = (change_record("users", lsn, s, None, user(age, valid)) for lsn, s, age, valid in changes)
+    machine = LiveMachine(VIEW)
+    view = event_record("page_views", 0, 300, user_id="123", page="/")
+    rows = [*machine.deliver(*routed_of(first, second, view)["123"]), *machine.pass_to(at(900))]
+    assert [(row["version"], row["known_version"]) for row in rows] == [(8, 7)]
+    corrected = machine.deliver(*routed_of(third)["123"])
+    assert [(row["version"], row["known_version"]) for row in corrected] == [(8, 9)]
+
+
+def test_of_a_table_that_is_loaded_late_it_is_known_what_was_true_and_that_nobody_knew_it():
+    loaded = change_record("users", 7, 500, None, user(30, 0))
+    views = [event_record("page_views", n, s, user_id="123", page="/") for n, s in enumerate((100, 600))]
+    rows = batch(VIEW, routed_of(loaded, *views), END)
+    assert [(row["version"], row["known_version"]) for row in rows] == [(7, None), (7, 7)]
+
+
+def test_a_user_who_is_deleted_is_not_known_from_the_commit_on():
+    made = change_record("users", 7, 0, None, user(30, 0))
+    deleted = change_record("users", 9, 200, user(30, 0), None)
+    views = [event_record("page_views", n, s, user_id="123", page="/") for n, s in enumerate((100, 300))]
+    rows = batch(VIEW, routed_of(made, deleted, *views), END)
+    assert [(row["version"], row["known_version"]) for row in rows] == [(7, 7), (None, None)]
+
+
+def test_of_two_versions_of_the_same_time_the_later_one_is_known_once_it_is_committed():
+    first, again = (
+        change_record("users", 7, 0, None, user(30, 0)),
+        change_record("users", 9, 200, user(30, 0), user(31, 0)),
+    )
+    views = [event_record("page_views", n, s, user_id="123", page="/") for n, s in enumerate((100, 300))]
+    rows = batch(VIEW, routed_of(first, again, *views), END)
+    assert [(row["version"], row["known_version"]) for row in rows] == [(9, 7), (9, 9)]
 
 
 def test_keyed_partitions():
