@@ -12,6 +12,7 @@ from tests.support.records import event_record as happened
 
 from lockstep import service
 from lockstep.catalog import connect
+from lockstep.definition.tables import Tables
 from lockstep.settings import Settings
 
 
@@ -47,6 +48,36 @@ def test_a_page_view_has_the_user_as_of_its_time(settings: Settings) -> None:
         assert sorted((row["event_id"], row["age"], row["version"]) for row in rows()) == [("e0", 30, 7), ("e1", 30, 7)]
         feed(changed("users", 9, 900, user(30, 0), user(31, 180)), passed=1000)
         assert sorted((row["event_id"], row["age"], row["version"]) for row in rows()) == [("e0", 30, 7), ("e1", 31, 9)]
+
+
+# As docs/tables-in-views.md has it.
+_KNOWN_THEN = """
+SELECT viewed.event_id, known._lsn AS known_version, known.age AS known_age
+FROM {views} viewed LEFT JOIN {history} known
+  ON known.user_id = viewed.user_id
+  AND known.valid_from <= viewed.event_time AND (known.valid_to IS NULL OR viewed.event_time < known.valid_to)
+  AND known.known_from <= viewed.event_time AND (known.known_to IS NULL OR viewed.event_time < known.known_to)
+"""
+
+
+def test_what_was_known_of_the_user_is_what_the_history_says(settings: Settings) -> None:
+    with alone(settings, "page_views_enriched") as one:
+        views = [happened("page_views", n, s, user_id="123", page="/") for n, s in enumerate((0, 300, 500, 700, 900))]
+        one.feed(
+            changed("users", 5, 100, None, user(30, 50)),
+            changed("users", 7, 400, user(30, 50), user(31, 200)),
+            changed("users", 8, 600, user(31, 200), user(32, 600)),
+            changed("users", 9, 800, user(32, 600), None),
+            *views,
+            passed=1000,
+        )
+        found = {row["event_id"]: (row["known_version"], row["known_age"]) for row in one.take()}
+        tables = {stream: Tables.of(contract) for stream, contract in one.own.items()}
+        names = {"views": tables["page_views"].log, "history": tables["users"].history}
+        with connect(settings, "batch") as spark:
+            rows = spark.sql(_KNOWN_THEN.format(**names)).collect()
+    assert found == {"e0": (None, None), "e1": (5, 30), "e2": (7, 31), "e3": (8, 32), "e4": (None, None)}
+    assert {row["event_id"]: (row["known_version"], row["known_age"]) for row in rows} == found
 
 
 @pytest.fixture
