@@ -35,8 +35,10 @@ def verify(
     Writers need not stop. A table that is equal at once is not waited for.
     """
     settings = configuration.load()
+    contracts = [c for c in chosen(streams) if database in ("", database_of(settings, c))]
+    if not contracts:
+        raise LockstepError(f"None of these tables is of {database}: name one of {', '.join(settings.sources)}.")
     with connect(settings, "cdc") as spark:
-        contracts = [c for c in chosen(streams) if database in ("", database_of(settings, c))]
         found = [work(spark, settings, contract, timeout) for contract in contracts]
     report(map(sentence, found), differ=any(verified.counts for verified in found))
 
