@@ -70,14 +70,16 @@ def test_a_reason_that_looks_like_sql_is_promoted_and_recorded_as_it_is(
     shop.view("e1", 10)
     shop.flush()
     batch()
-    before, tables = digest(settings, f"gold.{view.name}"), _tables(settings)
+    # Of the tables of others, some go meanwhile.
+    own = {table for table in _tables(settings) if table.endswith(view.name[-8:])}
+    before = digest(settings, f"gold.{view.name}")
     reason = f"'); DROP TABLE gold.{view.name}; --"
     replay = redone(asked(reason=reason))
     assert replay.state == "promoted"
     assert find(settings, replay.id).request.reason == reason
     assert {row["reason"] for row in rows("ops.replays") if row["replay"] == replay.id} == {reason}
     assert digest(settings, f"gold.{view.name}") == before
-    assert tables <= _tables(settings)
+    assert own <= _tables(settings)
 
 
 def test_a_replay_that_died_before_it_was_recorded_can_be_discarded(spark, settings, view):
