@@ -31,11 +31,11 @@ def asked_for(settings: "Settings", subject: str, ranges: Sequence[str]) -> Aske
         ranges: each ``TOPIC:PARTITION:FROM-TO``, the last offset left out.
 
     Raises:
-        ErasureRefused: both or none of them are given, or one is malformed or unknown.
+        ErasureRefused: both or none of them are given, one is malformed or unknown, or no contract names a subject.
     """
     if bool(subject) == bool(ranges):
         raise ErasureRefused("Name either who is to be forgotten as subject, or what is to be erased as range.")
-    return of_person(_of_persons(settings), subject) if subject else _records(settings, parse_ranges(ranges))
+    return of_person(_of_persons(), subject) if subject else _records(settings, parse_ranges(ranges))
 
 
 def check_signature(subject: str, by: str, reason: str) -> None:
@@ -63,8 +63,15 @@ def parse_ranges(ranges: Sequence[str]) -> dict[str, dict[int, tuple[int, ...]]]
     return {topic: {p: tuple(sorted(of)) for p, of in by.items()} for topic, by in found.items()}
 
 
-def _of_persons(settings: "Settings") -> list[Contract]:
-    return [c for c in CONTRACTS.values() if c.subject and lake.exists(settings, bronze_of(c))]
+def _of_persons() -> list[Contract]:
+    # Also those that have no table yet: what their topics have is taken into bronze, where it is found.
+    found = [contract for contract in CONTRACTS.values() if contract.subject]
+    if not found:
+        raise ErasureRefused(
+            "No contract names a subject, so nothing says whose a row is: add `subject=<column>` to the contracts that are "
+            "about persons, or erase single records as range."
+        )
+    return found
 
 
 def _records(settings: "Settings", asked: Mapping[str, Mapping[int, tuple[int, ...]]]) -> Asked:

@@ -49,7 +49,7 @@ _WAIT_SECONDS = 30
 
 def catch_up(spark: "SparkSession", settings: "Settings", contracts: "Sequence[Contract]") -> None:
     """Take what Kafka has of the streams: what bronze lacks cannot be found there."""
-    for contract in contracts:
+    for contract in behind(settings, contracts):
         while ingest(spark, settings, contract, HOLDER):
             pass
 

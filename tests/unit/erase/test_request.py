@@ -1,9 +1,32 @@
 """What is asked of an erasure, and what its receipt says to people."""
 
+from dataclasses import replace
+
 import pytest
 
+from lockstep.contracts import CONTRACTS
+from lockstep.erase import request
 from lockstep.erase.describe import lines
-from lockstep.erase.request import ErasureRefused, check_signature, parse_ranges
+from lockstep.erase.request import ErasureRefused, asked_for, check_signature, parse_ranges
+from lockstep.settings import Settings
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """A platform whose lake has no table."""
+    return Settings(home=tmp_path, lake=str(tmp_path / "lake"))
+
+
+def test_a_person_is_looked_for_in_streams_that_have_no_table_yet(settings):
+    found = asked_for(settings, "u1", []).contracts
+    assert {contract.name for contract in found} == {name for name, of in CONTRACTS.items() if of.subject}
+
+
+def test_a_person_is_refused_where_no_contract_says_whose_a_row_is(settings, monkeypatch):
+    nobody = {name: replace(of, subject="") for name, of in CONTRACTS.items() if of.kind == "events"}
+    monkeypatch.setattr(request, "CONTRACTS", nobody)
+    with pytest.raises(ErasureRefused, match="No contract names a subject"):
+        asked_for(settings, "u1", [])
 
 
 def test_ranges_name_offsets_by_topic_and_partition():
