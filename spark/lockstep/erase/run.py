@@ -108,8 +108,9 @@ def erase(
     with _alone(spark, settings, asked) as control:
         subject = token(asked.name)
         known = [one for one in erased.every(settings) if one.subject == subject]
-        for died in (one for one in known if one.finished_at is None):
-            _forget(spark, settings, control, died, _known(settings, died))
+        died = [(one, _known(settings, one)) for one in known if one.finished_at is None]
+        for one, scope in died:
+            _forget(spark, settings, control, one, scope)
         found = scope_of(spark, settings, asked)
         if found.records:
             opened = _begin(settings, found, subject, by, reason, approved_by)
@@ -122,7 +123,10 @@ def erase(
         # Also those under the keys of before: a person who came back has another one.
         tokens = {text for one in (*known, opened) for text in one.found["tokens"]}
         needles = needles_of(asked.subject, found.values, tokens)
-        topics = {CONTRACTS[name].topic: erased.of_topic(settings, CONTRACTS[name].topic) for name in found.found}
+        # What the erasures that died had found is looked for, and done, with the rest.
+        scopes = [found, *(scope for _, scope in died)]
+        names = sorted({name for scope in scopes for name in scope.found})
+        topics = erased.of_topics(settings, [CONTRACTS[name].topic for name in names])
         look = partial(scan, settings, needles, topics, asked.subject, {c.subject for c in asked.contracts})
         before = look()
         if opened.finished_at is None:
@@ -131,12 +135,18 @@ def erase(
             # From here on nobody can make the person's tokens, and nobody finds her records, who would make her a new key.
             subject_keys.destroy(settings, subject)
             failpoint("key-destroyed")
-        _scrub(spark, settings, opened, found, needles, before)
-        if opened.finished_at is None:
-            _purge(spark, settings, opened, [*found.found])
+        days = frozenset[date]().union(*(scope.days for scope in scopes))
+        _scrub(spark, settings, opened, days, needles, before)
+        if died or opened.finished_at is None:
+            _purge(spark, settings, opened, names)
         # Spark removes the files of a shuffle once the JVM has collected what refers to them.
         spark.sql("SELECT java_method('java.lang.System', 'gc')").collect()
         after = settled(settings, needles, look())
+        for one, scope in died:
+            if one.number != opened.number:
+                completed = receipt.receipt(one, scope, needles, before, after) | {"completed_by": opened.number}
+                erased.finish(settings, one.number, completed)
+                receipt.save(settings, completed)
         kept = receipt.receipt(opened, found, needles, before, after)
         if opened.receipt:
             kept = receipt.looked_again(opened.receipt, kept)
@@ -218,13 +228,18 @@ def _forget(
 
 
 def _scrub(
-    spark: "SparkSession", settings: "Settings", opened: "Erasure", found: Scope, needles: Needles, before: "Scan"
+    spark: "SparkSession",
+    settings: "Settings",
+    opened: "Erasure",
+    days: frozenset[date],
+    needles: Needles,
+    before: "Scan",
 ) -> None:
     words = needles.words
     scrub.databases(settings, opened, words)
     scrub.texts(settings, words, before.hits)
     versions = scrub.ops_tables(spark, settings, opened, words, scrub.tables_with_hits(settings, before.hits))
-    versions |= marts.build_again(spark, settings, found.days, streams.run_id(opened))
+    versions |= marts.build_again(spark, settings, days, streams.run_id(opened))
     erased.refuse_before(settings, opened.number, versions)
 
 

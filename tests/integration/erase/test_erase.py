@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from lockstep.control import erased, intervals
 from lockstep.control.database import control
 from lockstep.control.records import Record, put
 from lockstep.definition.tables import Tables, gold_of
-from lockstep.erase import run
+from lockstep.erase import receipt, run
 from lockstep.erase.scan import UNDECODED
 from lockstep.ingest.bronze import read
 from lockstep.ledger.entries import entry
@@ -143,6 +144,37 @@ def test_an_erasure_that_dies_goes_on_and_counts_nothing_twice(
     assert totals["erased"] == 24
     assert sum(totals.values()) == spark.table(Tables.of(stream).bronze).count()
     assert sum(ledger.latest(settings, gold_of(view)).totals.values()) == totals["silver"]
+
+
+def died(erase, monkeypatch, point, *asked):
+    """Ask for an erasure that dies at a point."""
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "failpoint", lambda name: pytest.fail(name) if name == point else None)
+        with pytest.raises(pytest.fail.Exception, match=point):
+            erase(*asked)
+
+
+def test_an_erasure_that_died_is_finished_by_the_next_one_of_the_person(
+    settings, stream, view, shop, batch, erase, person, monkeypatch
+):
+    shop.view("e1", 1, user_id=person)
+    shop.flush()
+    batch()
+    died(erase, monkeypatch, "bronze-erased", person, stream)
+    shop.view("e2", 2, user_id=person)
+    shop.flush()
+    last = erase(person, stream).receipt
+    assert (last["records"], left(last, stream)) == ({stream.name: 1}, [])
+    first, second = [one for one in erased.every(settings) if one.subject == last["subject"]]
+    assert None not in (first.finished_at, second.finished_at)
+    assert first.receipt["completed_by"] == second.number == last["erasure"]
+    assert "completed_by" not in last
+    assert first.receipt == json.loads(receipt.path(settings, first.number).read_text())
+    assert (first.receipt["records"], first.receipt["left"]) == ({stream.name: 1}, last["left"])
+
+
+def test_a_stream_whose_topic_is_missing_has_nobody(settings, stream, erase, person):
+    assert erase(person, replace(stream, name=f"never_{person}", topic=f"never_{person}")) is None
 
 
 def test_an_erasure_is_refused_while_a_replay_holds_a_table(spark, settings, stream, shop, batch, erase, person):
