@@ -4,7 +4,7 @@ The offsets of erased records are kept for ever, because Kafka may still have th
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,8 @@ from psycopg2.extras import Json, execute_values
 from lockstep.control.database import control
 
 if TYPE_CHECKING:
+    from psycopg2.extensions import cursor as Cursor
+
     from lockstep.settings import Settings
 
 Offsets = Mapping[int, tuple[int, ...]]
@@ -53,25 +55,55 @@ def begin(
     found: Mapping[str, Any],
     records: Mapping[str, Offsets],
     approved_by: str | None = None,
+    above: int = 0,
 ) -> Erasure:
-    """Record an erasure, with the offsets of the records by topic, all or nothing. From here on nobody takes them from Kafka."""
-    rows = [(topic, p, o) for topic, of in records.items() for p, offsets in of.items() for o in offsets]
+    """Record an erasure, with the offsets of the records by topic, all or nothing. From here on nobody takes them from Kafka.
+
+    Args:
+        above: its number is higher than this one. Of an older copy of the database, numbers of later erasures are in use already.
+    """
     with control(settings) as connection:
         connection.autocommit = False
         with connection, connection.cursor() as cursor:
             cursor.execute(
-                "INSERT INTO erasures (subject, asked_by, approved_by, reason, found) "  # noqa: S608
-                f"VALUES (%s, %s, %s, %s, %s) RETURNING {_COLUMNS}",
-                (subject, by, approved_by, reason, Json(dict(found))),
+                "INSERT INTO erasures (number, subject, asked_by, approved_by, reason, found) OVERRIDING SYSTEM VALUE "  # noqa: S608
+                "VALUES ((SELECT greatest(max(number), %s) + 1 FROM erasures), %s, %s, %s, %s, %s) "
+                f"RETURNING {_COLUMNS}",
+                (above, subject, by, approved_by, reason, Json(dict(found))),
             )
             (opened,) = cursor.fetchall()
-            if rows:
-                execute_values(
-                    cursor,
-                    "INSERT INTO erased_offsets VALUES %s ON CONFLICT DO NOTHING",
-                    [(*row, opened[0]) for row in rows],
-                )
+            _leave_out(cursor, opened[0], records)
     return _erasure(*opened)
+
+
+def take_over(settings: "Settings", receipts: Collection[Mapping[str, Any]], records: Mapping[str, Offsets]) -> None:
+    """Record erasures of which the receipts are left, and the offsets that they erased, by topic, all or nothing."""
+    rows = [
+        (
+            *(kept[name] for name in ("erasure", "subject", "by", "approved_by", "reason", "asked_at")),
+            Json({"tokens": [], "streams": {name: {} for name in kept["records"]}, "views": {}, "days": []}),
+            Json(dict(kept)),
+            kept["subject"],
+        )
+        for kept in receipts
+    ]
+    with control(settings) as connection:
+        connection.autocommit = False
+        with connection, connection.cursor() as cursor:
+            execute_values(
+                cursor,
+                f"INSERT INTO erasures ({_COLUMNS}) OVERRIDING SYSTEM VALUE VALUES %s ON CONFLICT DO NOTHING",  # noqa: S608
+                rows,
+                "(%s, %s, %s, %s, %s, %s, %s, %s, now(), CASE WHEN %s IS NOT NULL THEN now() END)",
+            )
+            # Whose each of them is, nobody knows any more. See of_erasure.
+            _leave_out(cursor, max(row[0] for row in rows), records)
+
+
+def _leave_out(cursor: "Cursor", number: int, records: Mapping[str, Offsets]) -> None:
+    rows = [(topic, p, o, number) for topic, of in records.items() for p, offsets in of.items() for o in offsets]
+    if rows:
+        execute_values(cursor, "INSERT INTO erased_offsets VALUES %s ON CONFLICT DO NOTHING", rows)
 
 
 def every(settings: "Settings") -> list[Erasure]:

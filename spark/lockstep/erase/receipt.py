@@ -82,11 +82,16 @@ def directory(settings: "Settings") -> "Path":
     return settings.home / "erasures"
 
 
+def every(settings: "Settings") -> list[dict[str, Any]]:
+    """All receipts, the oldest first."""
+    found = [json.loads(file.read_text()) for file in directory(settings).glob("*.json")]
+    return sorted(found, key=lambda kept: int(kept["erasure"]))
+
+
 def erased_at(settings: "Settings") -> dict[str, datetime]:
     """By the tokens of the subjects, when the newest erasure that has a receipt was asked for (UTC)."""
     found: dict[str, datetime] = {}
-    for file in directory(settings).glob("*.json"):
-        kept = json.loads(file.read_text())
+    for kept in every(settings):
         if kept["subject"]:
             at = datetime.fromisoformat(kept["asked_at"])
             found[kept["subject"]] = max(at, found.get(kept["subject"], at))

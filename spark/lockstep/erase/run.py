@@ -17,7 +17,7 @@ from lockstep.control import erased, intervals, leases, subject_keys
 from lockstep.control.leases import lease
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, live_of
-from lockstep.erase import live, marts, purge, receipt, scrub, streams, views
+from lockstep.erase import live, marts, purge, receipt, restored, scrub, streams, views
 from lockstep.erase.find import Found
 from lockstep.erase.needles import Needles
 from lockstep.erase.scan import scan, settled
@@ -196,7 +196,7 @@ def _begin(
         "days": sorted(day.isoformat() for day in found.days),
     }
     records: dict[str, Offsets] = {CONTRACTS[name].topic: of.offsets for name, of in found.found.items()}
-    return erased.begin(settings, subject, by, reason, kept, records, approved_by)
+    return erased.begin(settings, subject, by, reason, kept, records, approved_by, restored.newest_known(settings))
 
 
 def _known(settings: "Settings", opened: "Erasure") -> Scope:

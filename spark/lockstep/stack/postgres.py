@@ -18,7 +18,7 @@ from psycopg2.extensions import ISOLATION_LEVEL_AUTOCOMMIT, connection
 
 from lockstep import lake
 from lockstep.control import schema, subject_keys
-from lockstep.erase import receipt
+from lockstep.erase import receipt, restored
 from lockstep.ledger.ops_table import recover
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
@@ -170,8 +170,8 @@ def check(settings: Settings) -> str:
 def post_start(settings: Settings) -> None:
     """Create the databases that are missing, and what change capture needs in the source database.
 
-    A control database that is older than the lake, because a copy was restored, takes over what the lake has recorded since, and
-    loses the keys that were destroyed since.
+    A control database that is older than the lake, because a copy was restored, takes over what the lake and the receipts of
+    erasures have recorded since, and loses the keys that were destroyed since.
     """
     with connected(settings, "postgres") as database, database.cursor() as cursor:
         cursor.execute("SELECT datname FROM pg_database")
@@ -183,6 +183,10 @@ def post_start(settings: Settings) -> None:
     schema.apply(settings)
     for table in lake.tables(settings, ["ops"]):
         recover(settings, table)
+    if lacking := restored.take_over(settings):
+        log.warning(
+            "The control database lacked %d erasures: they are taken over from their receipts and bronze.", lacking
+        )
     if destroyed := subject_keys.destroy_older(settings, receipt.erased_at(settings)):
         log.warning("The control database had %d keys of persons who were erased: they are destroyed again.", destroyed)
 
