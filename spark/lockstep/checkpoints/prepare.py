@@ -65,7 +65,7 @@ def prepare_start(spark: "SparkSession", settings: "Settings", members: "Sequenc
         for generation, view in members:
             if generation.number > 1:
                 _prepare_first_start(spark, settings, view, generation)
-        members = [(replace(g, starts=_for_all_partitions(settings, g.starts)), view) for g, view in members]
+        members = _from_all_partitions(settings, members)
     for (own, view), _ in differing:
         with _own_problem(view, members):
             ensure_columns(spark, settings, own, view)
@@ -99,13 +99,18 @@ def _has_not_started(settings: "Settings", generation: "Generation") -> bool:
     return "metadata" not in Checkpoint(generation.location(settings)).files()
 
 
-def _for_all_partitions(settings: "Settings", starts: Starts) -> "dict[str, dict[int, int]]":
-    """The starts, with an offset for every partition, as Spark wants it.
+def _from_all_partitions(settings: "Settings", members: "Sequence[Member]") -> "list[Member]":
+    """The members, whose starts have an offset for every partition, as Spark wants it.
 
     A partition that was added after the generation was created starts at its first offset.
     """
-    topics = offsets_of_topics(settings, [*starts]) if starts else {}
-    return {t: {p: starts[t].get(p, FIRST_OFFSET) for p in bounds.partitions} for t, bounds in topics.items()}
+    named = sorted({topic for generation, _ in members for topic in generation.starts})
+    topics = offsets_of_topics(settings, named) if named else {}
+
+    def starts(of: Starts) -> dict[str, dict[int, int]]:
+        return {t: {p: offsets.get(p, FIRST_OFFSET) for p in topics[t].partitions} for t, offsets in of.items()}
+
+    return [(replace(generation, starts=starts(generation.starts)), view) for generation, view in members]
 
 
 def _prepare_first_start(spark: "SparkSession", settings: "Settings", view: "View", generation: "Generation") -> None:

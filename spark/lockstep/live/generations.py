@@ -153,6 +153,7 @@ def advance_together(
         run_id: the run that asks; when the same run asks again, no further generation is created.
     """
     streams = json.dumps(sorted({stream for one in views for stream in one.view.streams}))
+    jobs_in_lake = newest_checkpoint(settings, SHARED)
     with control(settings) as connection, connection.cursor() as cursor:
         execute_values(
             cursor,
@@ -174,7 +175,7 @@ def advance_together(
                     run_id,
                     json.dumps(one.seed.as_json()),
                     SHARED,
-                    newest_checkpoint(settings, SHARED),
+                    jobs_in_lake,
                     streams,
                 )
                 for one in views

@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 from pyspark import cloudpickle
 from tests.support.erased import left
+from tests.support.results import results_of
 
 from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS
-from lockstep.contracts.contract import Contract
 from lockstep.definition import Input, Keyed
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of
@@ -55,17 +55,7 @@ def view(stream, monkeypatch):
 @pytest.fixture
 def results(settings, view, monkeypatch):
     name = f"numbers_{view.name[-8:]}"
-    contract = Contract(
-        name=name,
-        topic=name,
-        kind="changes",
-        view=view.name,
-        columns=dict(view.output_columns),
-        key=view.key,
-        unique_id=view.key,
-        event_time="at",
-        subject="user_id",
-    )
+    contract = results_of(view, name, event_time="at", subject="user_id")
     monkeypatch.setitem(CONTRACTS, name, contract)
     ensure_topics(settings, {name: contract})
     return contract

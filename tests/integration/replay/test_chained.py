@@ -8,12 +8,12 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import functions as F
 from tests.support.live import run_live
+from tests.support.results import results_of
 from tests.support.shop import START
 
 from lockstep import ledger
 from lockstep.batch.rollup import roll_up
 from lockstep.contracts import CONTRACTS
-from lockstep.contracts.contract import Contract
 from lockstep.definition import Input, Keyed
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import Tables, gold_of, live_of
@@ -47,16 +47,7 @@ def without_front_page(page_views):
 def results(settings, view, monkeypatch):
     """The stream of the results of the test's view, which has page views by minute."""
     name = f"page_minutes_{view.name[-8:]}"
-    contract = Contract(
-        name=name,
-        topic=name,
-        kind="changes",
-        view=view.name,
-        columns=dict(view.columns),
-        key=view.key,
-        unique_id=view.key,
-        event_time="window_start",
-    )
+    contract = results_of(view, name, event_time="window_start")
     assert contract.problems == []
     monkeypatch.setitem(CONTRACTS, name, contract)
     ensure_topics(settings, {name: contract})

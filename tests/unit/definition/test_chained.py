@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.results import PAGE_MINUTES
 
 from lockstep.contracts import CONTRACTS
 from lockstep.contracts.contract import Contract
@@ -16,16 +17,6 @@ from lockstep.errors import ViewRefused
 FIRST = VIEWS["page_views_per_minute"]
 OF_EVENTS = VIEWS["user_sessions"]
 OF_TABLES = VIEWS["orders_with_customer"]
-RESULTS = Contract(
-    "page_minutes",
-    "results.page_minutes",
-    "changes",
-    {"window_start": "TIMESTAMP", "window_end": "TIMESTAMP", "page": "STRING", "views": "BIGINT"},
-    FIRST.key,
-    FIRST.key,
-    "window_start",
-    view=FIRST.name,
-)
 
 
 def counted(state: Any, event: Any) -> tuple[Any, list[dict[str, Any]]]:
@@ -45,7 +36,7 @@ SECOND = Keyed(
 @pytest.fixture(autouse=True)
 def chain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The shop, with a stream of results and a view that reads it."""
-    monkeypatch.setitem(CONTRACTS, RESULTS.name, RESULTS)
+    monkeypatch.setitem(CONTRACTS, PAGE_MINUTES.name, PAGE_MINUTES)
     monkeypatch.setitem(VIEWS, SECOND.name, SECOND)
     yield
 
@@ -55,16 +46,16 @@ def test_a_sound_chain_runs_and_is_named() -> None:
     assert chosen("pages_in_total") == [SECOND]
     assert made_from(SECOND) == (FIRST.name,)
     assert made_from(FIRST) == ()
-    assert with_results(CONTRACTS.values()) == [(RESULTS, FIRST)]
+    assert with_results(CONTRACTS.values()) == [(PAGE_MINUTES, FIRST)]
 
 
 def test_fewer_columns_than_the_view_has_are_sound() -> None:
-    columns = {name: kind for name, kind in RESULTS.columns.items() if name != "views"}
-    assert problems(replace(RESULTS, columns=columns), VIEWS) == []
+    columns = {name: kind for name, kind in PAGE_MINUTES.columns.items() if name != "views"}
+    assert problems(replace(PAGE_MINUTES, columns=columns), VIEWS) == []
 
 
 def without(name: str) -> dict[str, str]:
-    return {column: kind for column, kind in RESULTS.columns.items() if column != name}
+    return {column: kind for column, kind in PAGE_MINUTES.columns.items() if column != name}
 
 
 NESTED = replace(FIRST, name="nested", columns={**FIRST.columns, "pages": "ARRAY<STRING>"})
@@ -82,35 +73,35 @@ SESSIONS = Contract(
 
 
 REFUSED = {
-    "no such view": (replace(RESULTS, view="page_vues"), "there is none of this name"),
+    "no such view": (replace(PAGE_MINUTES, view="page_vues"), "there is none of this name"),
     "rows that are never final": (
-        replace(RESULTS, view=OF_TABLES.name, unique_id=OF_TABLES.key),
+        replace(PAGE_MINUTES, view=OF_TABLES.name, unique_id=OF_TABLES.key),
         "are never final, because it reads tables, and only final rows are published: read what it reads (orders, users)",
     ),
     "another key": (
-        replace(RESULTS, unique_id=("page",)),
+        replace(PAGE_MINUTES, unique_id=("page",)),
         "its unique_id is (page), and the key of page_views_per_minute is (window_start, page): make them the same",
     ),
     "a column that is not there": (
-        replace(RESULTS, columns={**RESULTS.columns, "visits": "BIGINT"}),
+        replace(PAGE_MINUTES, columns={**PAGE_MINUTES.columns, "visits": "BIGINT"}),
         "page_views_per_minute has no column visits: its columns are window_start, window_end, page, views",
     ),
     "another type": (
-        replace(RESULTS, columns={**RESULTS.columns, "views": "INT"}),
+        replace(PAGE_MINUTES, columns={**PAGE_MINUTES.columns, "views": "INT"}),
         "its column views is INT, and that of page_views_per_minute is BIGINT: make it the same",
     ),
     "nested values": (
-        replace(RESULTS, view="nested", columns=NESTED.columns),
+        replace(PAGE_MINUTES, view="nested", columns=NESTED.columns),
         "its column pages is ARRAY<STRING>, and only values that are not nested are published: leave it out",
     ),
-    "no end of its windows": (replace(RESULTS, columns=without("window_end")), "add window_end TIMESTAMP"),
+    "no end of its windows": (replace(PAGE_MINUTES, columns=without("window_end")), "add window_end TIMESTAMP"),
     "no time of its rows": (
         replace(SESSIONS, columns={n: k for n, k in SESSIONS.columns.items() if n != "at"}),
         "it must have the column at, by which it is known which rows are final: add at TIMESTAMP",
     ),
     "a person whom an erasure would not find": (replace(SESSIONS, subject=""), 'set subject="user_id"'),
     "a person whom an erasure would leave in gold": (
-        replace(RESULTS, view="sensor_averages", subject="page"),
+        replace(PAGE_MINUTES, view="sensor_averages", subject="page"),
         "no stream of sensor_averages has one",
     ),
 }
@@ -153,7 +144,7 @@ def test_views_that_read_each_other_are_refused_with_the_whole_circle(
     monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], circle: str
 ) -> None:
     for name, read in zip(names, (*names[1:], names[0]), strict=True):
-        monkeypatch.setitem(CONTRACTS, f"of_{name}", replace(RESULTS, name=f"of_{name}", view=name))
+        monkeypatch.setitem(CONTRACTS, f"of_{name}", replace(PAGE_MINUTES, name=f"of_{name}", view=name))
         monkeypatch.setitem(VIEWS, name, reading(f"of_{read}", name))
     monkeypatch.setitem(VIEWS, "outside", reading("of_a", "outside"))
     (reason,) = problems(CONTRACTS["of_a"], VIEWS)

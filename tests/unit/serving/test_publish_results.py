@@ -17,9 +17,9 @@ from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.ops_records import OpsRecords
+from tests.support.results import PAGE_MINUTES
 
 from lockstep import lake, ledger
-from lockstep.contracts.contract import Contract
 from lockstep.control import records
 from lockstep.definition.registry import VIEWS
 from lockstep.errors import LeaseHeld
@@ -29,16 +29,6 @@ from lockstep.settings import Settings
 
 VIEW = VIEWS["page_views_per_minute"]
 GOLD, SILVER = f"gold.{VIEW.name}", "silver.page_minutes"
-RESULTS = Contract(
-    "page_minutes",
-    "results.page_minutes",
-    "changes",
-    {"window_start": "TIMESTAMP", "window_end": "TIMESTAMP", "page": "STRING", "views": "BIGINT"},
-    VIEW.key,
-    VIEW.key,
-    "window_start",
-    view=VIEW.name,
-)
 START, MINUTE = datetime(2026, 11, 10, 10, tzinfo=UTC), timedelta(minutes=1)
 INSTANT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema([("window_start", INSTANT), ("window_end", INSTANT), ("page", pa.string()), ("views", pa.int64())])
@@ -150,7 +140,7 @@ class World:
         """All runs that it takes until nothing is left to be published."""
         self.take()
         for _ in range(100):
-            if not publish_results.unpublished_since(self.config, [RESULTS]):
+            if not publish_results.unpublished_since(self.config, [PAGE_MINUTES]):
                 return
             self.publish()
             self.take()
@@ -159,7 +149,7 @@ class World:
     def publish(self, kill_after: int | None = None) -> int:
         self.sends_before_kill, self.is_fenced = kill_after, False
         try:
-            return sum(publish_results.publish_all(self.config, [RESULTS]).values())
+            return sum(publish_results.publish_all(self.config, [PAGE_MINUTES]).values())
         except Killed:
             return 0
         finally:
@@ -196,7 +186,7 @@ def made(at_once: int = 1_000) -> Iterator[World]:
         patch.setattr(publish_results, "AT_ONCE", at_once)
         patch.setattr(publish_results, "lease", lambda *_: nullcontext())
         patch.setattr(publish_results, "visible", lambda _: {})
-        patch.setattr(publish_results, "with_results", lambda _: [(RESULTS, VIEW)])
+        patch.setattr(publish_results, "with_results", lambda _: [(PAGE_MINUTES, VIEW)])
         patch.setattr(publish_results, "create_topics", lambda *_: [])
         patch.setattr(publish_results, "ExactlyOnce", lambda *_: world)
         patch.setattr(publish_results.bronze, "behind", world.is_behind)
@@ -240,10 +230,10 @@ def test_many_rows_are_published_in_steps_each_of_which_silver_has_read_before_t
         assert world.publish() == 0, "silver has not read it"
         world.take()
         assert world.publish() == 2
-        assert publish_results.unpublished_since(world.config, [RESULTS]).keys() == {"page_minutes"}
+        assert publish_results.unpublished_since(world.config, [PAGE_MINUTES]).keys() == {"page_minutes"}
         world.take()
         assert world.publish() == 1
-        assert publish_results.unpublished_since(world.config, [RESULTS]) == {}
+        assert publish_results.unpublished_since(world.config, [PAGE_MINUTES]) == {}
         world.take()
         world.rewrite(0, 5, world.gold | {(4, "a"): 2}, names_interval=False)
         assert world.publish() == 1, "one run compares all, since nothing was sent before the last step"
@@ -309,7 +299,7 @@ def test_what_has_not_passed_the_gate_of_gold_is_published_once_it_has() -> None
 def test_an_environment_publishes_nothing() -> None:
     with made() as world:
         world.roll_up(1, {(0, "a"): 1})
-        assert publish_results.publish_all(world.config.model_copy(update={"env": "dev"}), [RESULTS]) == {}
+        assert publish_results.publish_all(world.config.model_copy(update={"env": "dev"}), [PAGE_MINUTES]) == {}
         assert world.topic == []
 
 
@@ -328,11 +318,11 @@ def test_results_of_a_view_that_is_being_written_wait_for_the_next_run() -> None
 
 def test_results_that_wait_are_named_with_the_time_since_when_they_do() -> None:
     with made() as world:
-        assert publish_results.unpublished_since(world.config, [RESULTS]) == {}
+        assert publish_results.unpublished_since(world.config, [PAGE_MINUTES]) == {}
         world.roll_up(1, {(0, "a"): 1})
         first = next(lake.commits(world.config, GOLD)).timestamp
         world.roll_up(1, {(1, "a"): 1})
-        since = publish_results.unpublished_since(world.config, [RESULTS])
+        since = publish_results.unpublished_since(world.config, [PAGE_MINUTES])
         assert since == {"page_minutes": datetime.fromtimestamp(first / 1000, UTC)}
         world.publish()
-        assert publish_results.unpublished_since(world.config, [RESULTS]) == {}
+        assert publish_results.unpublished_since(world.config, [PAGE_MINUTES]) == {}
