@@ -22,19 +22,25 @@ _CODECS = {1: "snappy", 4: "lz4_raw", 5: "lz4_raw", 7: "zstd"}
 
 
 def contents(data: bytes, name: str = "") -> Iterator[bytes]:
-    """The bytes themselves, and all that can be unpacked from them.
+    """All that a reader of the bytes sees: unpacked, or the bytes themselves.
+
+    Packed bytes are not a part of it: of ann47112, a packer may write ann4711 and then say where it had a 2 before.
 
     Args:
         name: of the file; a name that ends with ``.parquet`` is read as Parquet, whatever is in it.
+
+    Raises:
+        OSError, ValueError, IndexError, KeyError: it cannot be unpacked.
     """
-    yield data
     if name.endswith(".parquet") or data[:4] == b"PAR1":
         yield from _parquet(data)
     elif data[:2] == b"\x1f\x8b":
         yield from contents(gzip.decompress(data))
     elif data[:4] == b"PK\x03\x04":
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            yield packed.comment
             for member in packed.infolist():
+                yield member.filename.encode()
                 yield from contents(packed.read(member), member.filename)
     elif data[:8] == _LZ4_BLOCK:
         yield b"".join(_lz4_blocks(data))
@@ -43,14 +49,27 @@ def contents(data: bytes, name: str = "") -> Iterator[bytes]:
             yield stream.read()
     elif data[-8:] == _SST_MAGIC:
         yield from _sst(data)
+    else:
+        yield data
 
 
 def _parquet(data: bytes) -> Iterator[bytes]:
     file = pq.ParquetFile(io.BytesIO(data))
+    yield data[_end_of_pages(file.metadata) :]
     for batch in file.iter_batches(batch_size=10_000):
         for column in batch.columns:
             for leaf in _leaves(column):
                 yield from leaf
+
+
+def _end_of_pages(metadata: pq.FileMetaData) -> int:
+    """Where a file's statistics, indexes and own texts begin: they are not packed."""
+    groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
+    chunks = [group.column(at) for group in groups for at in range(group.num_columns)]
+    # A dictionary comes before the pages that use it, and is counted.
+    return max(
+        ((of.dictionary_page_offset or of.data_page_offset) + of.total_compressed_size for of in chunks), default=0
+    )
 
 
 def _leaves(column: pa.Array) -> Iterator[list[bytes]]:
@@ -79,7 +98,7 @@ def _lz4_blocks(data: bytes) -> Iterator[bytes]:
     while at + _LZ4_HEADER.size <= len(data):
         magic, token, packed, size, _ = _LZ4_HEADER.unpack_from(data, at)
         if magic != _LZ4_BLOCK:
-            return
+            raise ValueError(f"no block of LZ4 begins at byte {at}")
         at += _LZ4_HEADER.size
         body = data[at : at + packed]
         if size:
@@ -88,19 +107,26 @@ def _lz4_blocks(data: bytes) -> Iterator[bytes]:
 
 
 def _sst(data: bytes) -> Iterator[bytes]:
-    """Keys and values of the file, each key as a whole: a block has of a key only what differs from the one before."""
+    """Keys and values of the file, each key as a whole: a block has of a key only what differs from the one before.
+
+    And what the file says of itself, which is not packed: its properties, and ranges that were deleted.
+    """
     footer = data[-_SST_FOOTER:]
     _, at = _varint(footer, 1)  # the handle of the meta index
     _, at = _varint(footer, at)
-    offset, at = _varint(footer, at)
-    size, _ = _varint(footer, at)
-    for key, value in _entries(_block(data, offset, size), is_index=True):
+    index, at = _varint(footer, at)
+    index_size, _ = _varint(footer, at)
+    end = 0
+    for key, value in _entries(_block(data, index, index_size), is_index=True):
         yield key
         offset, at = _varint(value, 0)
         size, _ = _varint(value, at)
+        end = offset + size
         for own, of in _entries(_block(data, offset, size)):
             yield own
             yield of
+    yield data[end:index]
+    yield data[index + index_size :]
 
 
 def _block(data: bytes, offset: int, size: int) -> bytes:

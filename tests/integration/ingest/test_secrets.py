@@ -24,19 +24,18 @@ def logged_in(settings, tmp_path):
 
 
 def _pages(address):
-    """All pages of the UI, found from its first one on."""
-    seen, new = {}, ["/connect/", "/SQL/", "/environment/", "/StreamingQuery/", "/jobs/", "/api/v1/applications"]
+    """All pages of the UI, found from its first one on. The newest reads first: the UI forgets the oldest meanwhile."""
+    seen, new = {}, ["/SQL/", "/connect/", "/environment/", "/StreamingQuery/", "/jobs/", "/api/v1/applications"]
     with httpx.Client(base_url=address, follow_redirects=True, timeout=60) as client:
         while new:
-            path = new.pop()
+            path = new.pop(0)
             if path in seen:
                 continue
             seen[path] = client.get(path).text
-            new += [
-                link.replace("&amp;", "&")
-                for link in re.findall(r'href="(/(?:connect|SQL|StreamingQuery)/[^"#]+)"', seen[path])
-                if "sort" not in link and "page=" not in link.lower()
-            ]
+            links = re.findall(r'href="(/(?:connect|SQL|StreamingQuery)/[^"#]+)"', seen[path])
+            new = [
+                link.replace("&amp;", "&") for link in links if "sort" not in link and "page=" not in link.lower()
+            ] + new
     return seen
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep.erase.decode import contents
+from lockstep.erase.needles import Needles
 
 ANN = b"ann4711"
 
@@ -61,6 +62,28 @@ def test_blocks_of_lz4_as_spark_writes_its_changelogs():
     end = struct.pack("<8sBiii", b"LZ4Block", 0x10, 0, 0, 0)
     assert has(block + end)
     assert has(stored + end)
+
+
+def test_a_longer_word_that_a_packer_has_cut_is_not_the_person():
+    """ann47112, of which the packer writes the 2 as one that it had before: packed, ann4711 ends there."""
+    text = b"2222222222222222, ann4711222222222222 and more"
+    body = pa.compress(text, "lz4_raw", asbytes=True)
+    assert Needles({"subject": "ann4711"}).within(body), "the packed bytes have her as a word"
+    changelog = struct.pack("<8sBiii", b"LZ4Block", 0x20, len(body), len(text), 0) + body
+    table = pa.table({"user_id": [text] * 2})
+    out = io.BytesIO()
+    pq.write_table(table, out, compression="snappy", write_statistics=False)
+    for data in (changelog, pa.compress(text, "zstd", asbytes=True), out.getvalue()):
+        assert not Needles({"subject": "ann4711"}).within_any(contents(data))
+
+
+def test_what_a_parquet_file_says_of_itself_is_looked_at():
+    assert has(packed_parquet(pa.table({"a": [1]}).replace_schema_metadata({"note": "of ann4711"})))
+
+
+def test_what_follows_a_block_of_lz4_and_is_none_cannot_be_decoded():
+    with pytest.raises(ValueError, match="no block of LZ4 begins at byte 28"):
+        list(contents(struct.pack("<8sBiii", b"LZ4Block", 0x10, len(ANN), len(ANN), 0) + ANN + bytes(21)))
 
 
 def block_of(*entries):
