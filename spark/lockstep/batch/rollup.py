@@ -48,6 +48,7 @@ def roll_up(
 
     Raises:
         ViewRefused: the view cannot run in one of the layers.
+        Overtaken: the write of a run that has died came first.
     """
     table = gold_of(view)
     with lease(settings, table, run_id):
@@ -90,7 +91,7 @@ def roll_up(
             )
         else:
             _replace(silver, settings, view, span, record, few=lake.is_small(plan.size))
-        return ledger.latest(settings, table)
+        return ledger.committed(settings, table, record)
 
 
 def is_current(settings: "Settings", view: View) -> bool:
@@ -106,6 +107,9 @@ def rebuild(
 
     Returns:
         The new entry, or None if the view has no gold yet: the next ``roll_up`` computes it.
+
+    Raises:
+        Overtaken: the write of a run that has died came first, and the interval was not computed again.
     """
     table = gold_of(view)
     with lease(settings, table, run_id):
@@ -121,7 +125,7 @@ def rebuild(
         mixed = not ledger.by_this_code(settings, newest)
         record = ledger.record("rollup", newest, run_id, position, mixed=mixed, counts={}, until=until, **written)
         _replace(silver, settings, view, span, record)
-        return ledger.latest(settings, table)
+        return ledger.committed(settings, table, record)
 
 
 def follow_columns(spark: "SparkSession", settings: "Settings", view: View, newest: ledger.Entry) -> None:

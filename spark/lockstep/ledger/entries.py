@@ -143,7 +143,8 @@ def committed(settings: "Settings", table: str, record: Mapping[str, Any]) -> En
     """The entry that the commit of this record has just made.
 
     Raises:
-        Overtaken: Delta has skipped the commit, because another run had committed other ranges under its number.
+        Overtaken: Delta has skipped the commit, because another run had committed something else under its number: other ranges,
+            or also none, of which nobody knows whether it wrote the same rows.
         LedgerBroken: the commit was acknowledged, but the log does not have it.
     """
     newest = latest(settings, table)
@@ -152,7 +153,8 @@ def committed(settings: "Settings", table: str, record: Mapping[str, Any]) -> En
             f"{table}: entry {record['seq']} was acknowledged, but its log ends with {newest.seq if newest else 'nothing'}. "
             "See its _delta_log."
         )
-    if encode(newest.ranges) != record["ranges"]:
+    took_nothing = not any(r.size for r in newest.ranges)
+    if encode(newest.ranges) != record["ranges"] or (took_nothing and newest.run_id != record["run_id"]):
         raise Overtaken(
             f"{table}: entry {newest.seq} is of run {newest.run_id}, whose task has died, but whose write went on. "
             f"Run {record['run_id']} again: it continues after that entry."
