@@ -17,14 +17,15 @@ class Source:
         self.spark, self.settings, self.contract, self._rows = spark, settings, contract, rows
         self.shop, self.generation = Shop(settings, contract), None
 
-    def change(self, op, lsn, commit, before=None, after=None, partition=0, again=0, snapshot="false"):
+    def change(self, op, lsn, commit, before=None, after=None, partition=0, again=0, snapshot="false", headers=()):
         """A change with the LSN of its row, which follows the commit with an LSN. It is sent ``again`` seconds later."""
         sequence = json.dumps([commit and str(commit), str(lsn)])
         source = {"connector": "postgresql", "lsn": lsn, "sequence": sequence, "ts_ms": lsn, "snapshot": snapshot}
         value = {"before": before, "after": after, "op": op, "source": source}
         key = (after or before or {}).get("order_id") or ""
-        headers = [("lockstep-generation", self.generation)] if self.generation else None
-        self.shop.raw(json.dumps(value).encode(), lsn / 1000 + again, key, partition=partition, headers=headers)
+        if self.generation:
+            headers = [("lockstep-generation", self.generation), *headers]
+        self.shop.raw(json.dumps(value).encode(), lsn / 1000 + again, key, partition=partition, headers=[*headers])
 
     def insert(self, order_id, lsn, commit=None, kind="sale", **where):
         row = {"order_id": order_id, "kind": kind, "ordered_at": START.isoformat()}

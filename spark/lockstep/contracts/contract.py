@@ -15,6 +15,8 @@ from lockstep.project import SCHEMA_FILES
 HEARTBEAT = "lockstep-heartbeat"
 # The header of a record whose key and value were erased.
 ERASED = "lockstep-erased"
+# The header of a record that Lockstep has produced again, after newer ones, because the log had lost the place where it was.
+PRODUCED_AGAIN = "lockstep-produced-again"
 Kind = Literal["events", "changes"]
 
 

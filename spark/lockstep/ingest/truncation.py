@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Producer
 
 from lockstep import ledger
-from lockstep.contracts.contract import HEARTBEAT
+from lockstep.contracts.contract import HEARTBEAT, PRODUCED_AGAIN
 from lockstep.control.leases import lease
 from lockstep.definition.tables import bronze_of
 from lockstep.errors import LockstepError
@@ -132,7 +132,10 @@ def _in_their_place(settings: "Settings", lost: list[Range], log: "TopicOffsets"
 
 
 def _produce_again(settings: "Settings", ranges: list[Range]) -> int:
-    """Produce the committed records of the ranges again, as they are, but for heartbeats; how many they are."""
+    """Produce the committed records of the ranges again, as they are, but for heartbeats; how many they are.
+
+    Each says so in a header: a change of a table comes after newer ones then, and its source has not gone back.
+    """
     count = 0
     with _Producing(settings) as producer:
         for some in (part for r in ranges for part in _parts(r)):
@@ -140,6 +143,8 @@ def _produce_again(settings: "Settings", ranges: list[Range]) -> int:
                 headers = [(h["key"], h["value"]) for h in row["headers"] or ()]
                 if HEARTBEAT in dict(headers):
                     continue
+                if PRODUCED_AGAIN not in dict(headers):
+                    headers.append((PRODUCED_AGAIN, b"1"))
                 at = round(row["timestamp"].timestamp() * 1000)
                 producer.send(
                     some.topic, some.partition, key=row["key"], value=row["value"], headers=headers, timestamp=at

@@ -17,7 +17,8 @@ Each row of bronze becomes exactly one row, with the payload's columns and:
 Changes also have ``_op`` (Debezium's c, u, d, r, t), ``_lsn`` and ``_commit_lsn`` (BIGINT), ``_committed_at``, ``_deleted``,
 ``_before``: the row before an update, as JSON without its personal columns, and ``_generation``: the life of the source database
 that they come from. ``_truncates`` says that the record is a TRUNCATE, which ends all older rows of its table, ``_ends_snapshot``
-that it is the last one of a snapshot, and ``_by_us`` that it is a delete that refine has written itself.
+that it is the last one of a snapshot, and ``_by_us`` that Lockstep has written it, and not Debezium: a delete of refine, or a
+change that was produced again.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.contracts.contract import ERASED, HEARTBEAT
+from lockstep.contracts.contract import ERASED, HEARTBEAT, PRODUCED_AGAIN
 from lockstep.definition.columns import FIRST_GENERATION, TIMESTAMP_FORMAT, ddl, struct
 from lockstep.refine.decode import with_text
 from lockstep.refine.rules import broken_rules
@@ -78,7 +79,7 @@ def parse(
         F.col("value").alias("_value"),
         F.col("headers").alias("_headers"),
         _is_marker(contract).alias("_marker"),
-        _has_header(ERASED).alias("_erased"),
+        _has_header("headers", ERASED).alias("_erased"),
         "_text",
         "_undecoded",
         F.from_json("_text", body, _OPTIONS[contract.kind]).alias("_payload"),
@@ -92,12 +93,12 @@ def parse(
 
 
 def _is_marker(contract: "Contract") -> "Column":
-    marker = _has_header(HEARTBEAT) | _has_header(ERASED)
+    marker = _has_header("headers", HEARTBEAT) | _has_header("headers", ERASED)
     return marker | F.col("value").isNull() if contract.kind == "changes" else marker
 
 
-def _has_header(name: str) -> "Column":
-    return F.coalesce(F.exists("headers", lambda h: h["key"] == name), F.lit(False))
+def _has_header(headers: str, name: str) -> "Column":
+    return F.coalesce(F.exists(headers, lambda h: h["key"] == name), F.lit(False))
 
 
 def _event(contract: "Contract") -> str:
@@ -122,6 +123,7 @@ def _flat_change(contract: "Contract") -> "list[Column]":
     before = F.when(F.col("_payload.op") == "u", F.to_json(F.struct(*public), {"timestampFormat": TIMESTAMP_FORMAT}))
     row = F.when(deleted, F.col("_payload.before")).otherwise(F.col("_payload.after"))
     lsn = F.col("_payload.source.lsn")
+    by_refine = F.coalesce(F.col("_payload.source.connector"), F.lit("")) == US
     # Debezium: source.sequence is ["<LSN of the last commit>", "<LSN of this row>"]; the first is null in a snapshot, which Spark
     # gives as the text null.
     commit = F.get_json_object(F.col("_payload.source.sequence"), "$[0]").try_cast("bigint")
@@ -136,7 +138,7 @@ def _flat_change(contract: "Contract") -> "list[Column]":
         F.coalesce(generation.cast("string").try_cast("int"), F.lit(FIRST_GENERATION)).alias("_generation"),
         F.coalesce(truncates, F.lit(False)).alias("_truncates"),
         F.coalesce(ends_snapshot, F.lit(False)).alias("_ends_snapshot"),
-        (F.coalesce(F.col("_payload.source.connector"), F.lit("")) == US).alias("_by_us"),
+        (by_refine | _has_header("_headers", PRODUCED_AGAIN)).alias("_by_us"),
     ]
 
 

@@ -181,6 +181,24 @@ def test_a_snapshot_that_is_read_again_after_changes_that_came_later_is_no_resto
     assert source.reasons() == []
 
 
+@pytest.mark.parametrize("runs", [1, 2])
+def test_changes_that_were_produced_again_after_newer_ones_are_no_restored_database(source, either_way, runs):
+    """The log was cut, and has grown again: what came to the lost offsets is at its end now."""
+    source.insert("a", 100, kind="new")
+    source.insert("b", 110)
+    if runs == 2:
+        source.refine()
+    again = {"headers": [("lockstep-produced-again", b"1")], "again": 5}
+    source.insert("a", 50, kind="old", **again)
+    source.insert("c", 60, **again)
+    source.insert("d", 120)
+    source.refine()
+    assert source.orders() == {"a": "new", "b": "sale", "c": "sale", "d": "sale"}
+    source.insert("e", 70)
+    with pytest.raises(SourceWentBack, match="below 119 of a commit before it"):
+        source.refine()
+
+
 @pytest.mark.parametrize(
     ("runs", "small"), [(1, 0), (2, 20_000)], ids=["in a run, with Spark", "between runs, without Spark"]
 )
