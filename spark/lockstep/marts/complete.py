@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 from lockstep import ledger
 from lockstep.definition.tables import Tables
 from lockstep.ingest import bronze
+from lockstep.ingest.offsets import topic_offsets
 from lockstep.ledger.event_time import watermark
 from lockstep.ledger.ranges import ends
 from lockstep.refine import silver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
@@ -33,7 +34,13 @@ def _has_passed(settings: "Settings", contract: "Contract", instant: datetime) -
     if entry is None:
         return False
     if contract.kind == "changes":
-        # All partitions have parts of one log, the database's.
-        return max(entry.newest.values(), default=0) >= instant.timestamp() * 1000
+        # All partitions have parts of one log, the database's: those that have not passed need no more than to be read.
+        passed_by = {p for p, newest in entry.newest.items() if newest >= instant.timestamp() * 1000}
+        return bool(passed_by) and not _unread(settings, contract.topic, ends(entry.ranges)).difference(passed_by)
     passed = watermark(contract, entry.newest, ends(entry.ranges))
     return passed is not None and passed >= instant
+
+
+def _unread(settings: "Settings", topic: str, read: "Mapping[int, int]") -> set[int]:
+    """The partitions that have more than what was read of them."""
+    return {p for p, (_, end) in topic_offsets(settings, topic).partitions.items() if end > read.get(p, 0)}

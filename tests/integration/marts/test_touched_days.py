@@ -14,6 +14,7 @@ from lockstep.marts.dbt_project import MartsFailed
 from lockstep.marts.progress import Box, Kind, Progress
 from lockstep.quality import outcomes
 from lockstep.quality.checks import Check
+from lockstep.refine import silver
 from lockstep.results import Results
 from lockstep.suite_files import Severity
 
@@ -91,3 +92,21 @@ def test_a_day_is_complete_when_the_log_has_passed_its_end_or_silver_has_all_of_
     orders.shop.flush()
     assert complete.behind(orders.settings, contracts, sent) == [], "the log has passed it"
     assert complete.behind(orders.settings, contracts, datetime.now(UTC)) == [orders.contract.name]
+
+
+@pytest.mark.parametrize("source", [2], indirect=True)
+def test_a_day_is_not_complete_while_a_slower_partition_has_more_of_it(source):
+    spark, settings, contract = source.spark, source.settings, source.contract
+    source.insert("a", 1_000, partition=0)
+    source.insert("b", 1_000, partition=1)
+    source.refine()
+    source.insert("c", 1_500, partition=1)
+    source.insert("d", 3_000, partition=0)
+    source.shop.flush()
+    bronze.ingest(spark, settings, contract, "run", until={0: 2, 1: 1})
+    silver.refine(spark, settings, contract, "run")
+    assert complete.behind(settings, [contract], at(2)) == [contract.name], (
+        "a partition has passed it, and the other has not"
+    )
+    source.refine()
+    assert complete.behind(settings, [contract], at(2)) == [], "nobody writes to the other any more"
