@@ -195,7 +195,7 @@ def _quiet_partitions(status: Status) -> Iterator[Problem]:
                     f"quiet:{s.topic}-{partition}",
                     f"{s.topic}-{partition} has had no record for a while, and others of its topic have, so views with "
                     "machines wait for it, and no later window is final",
-                    "give the account the right WRITE on the topic, so that the live service sends heartbeats, or write to it",
+                    "start `live`, which sends heartbeats there if its account has the right WRITE on the topic; or write to it",
                     at,
                 )
 

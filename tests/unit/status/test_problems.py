@@ -170,7 +170,7 @@ def test_a_partition_without_records_that_holds_up_the_others_is_named() -> None
     assert lines(streams=[replace(STREAM, newest=others)]) == []
     line = (
         "clicks-2 has had no record for a while, and others of its topic have, so views with machines wait for it, and no later "
-        "window is final{}: give the account the right WRITE on the topic, so that the live service sends heartbeats, or write "
+        "window is final{}: start `live`, which sends heartbeats there if its account has the right WRITE on the topic; or write "
         "to it"
     )
     old, never = ({2: NOW - timedelta(minutes=11)}, {2: None})
