@@ -42,8 +42,8 @@ class Damaged:
 def damaged_files(settings: "Settings", table: str) -> list[Damaged]:
     """The files of the table's newest version that are missing, or whose content is not what was written.
 
-    Reads all of them: Spark writes a checksum for each page. delta-rs writes none, so that a changed byte of a small file, which
-    housekeeping puts into a large one within the hour, is only found where it cannot be decoded.
+    Reads all of them: Spark writes a checksum for each page. delta-rs, which writes small commits, and compacts small partitions,
+    writes none, so that a changed byte of its files is only found where it cannot be decoded.
     """
     location = lake.path(settings, table)
     filesystem, root = fs.FileSystem.from_uri(location)

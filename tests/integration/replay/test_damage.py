@@ -45,7 +45,7 @@ def test_a_changed_byte_is_named_and_a_replay_brings_its_rows_back(
     shop.flush()
     batch()
     table = {"bronze": bronze_of(stream), "silver": silver_of(stream), "gold": gold_of(view)}[layer]
-    # As housekeeping does it, by Spark, whose files have checksums.
+    # By Spark, as the files of large commits and partitions are: they have checksums.
     rows = lake.read(spark, settings, table)
     rows.coalesce(1).write.format("delta").mode("overwrite").save(lake.path(settings, table))
     before = digest(settings, table)
