@@ -27,6 +27,7 @@ from lockstep.definition.view import Interval
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import confluent_config
 from lockstep.ledger.ranges import Range
+from lockstep.quality.gate import run_gates
 from lockstep.refine.silver import refine
 
 MINUTE = timedelta(minutes=1)
@@ -67,6 +68,11 @@ class RealDays(Days):
     @property
     def tables(self) -> list[str]:
         return lake.tables(self.settings)
+
+    def look_after(self) -> None:
+        """Run the gates, and the housekeeping: it keeps what readers are held at, from the last gate on."""
+        run_gates(self.spark, self.settings, [self.silver, *map(gold_of, (self.view, self.keyed))], f"day-{self.day}")
+        super().look_after()
 
     def take(self) -> None:
         """Run the real steps."""
