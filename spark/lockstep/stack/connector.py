@@ -6,11 +6,18 @@ import psycopg2
 
 from lockstep.settings import Settings
 from lockstep.stack import connect_api
-from lockstep.stack.connector_config import captured_tables, connector_config, is_of_another, new_tables, newest_lsn
+from lockstep.stack.connector_config import (
+    captured_tables,
+    connector_config,
+    is_of_another,
+    new_tables,
+    newest_lsn,
+    slot,
+)
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.new_generation import begin_generation, current_generation, forget_position
 from lockstep.stack.postgres import prepare_source
-from lockstep.stack.source import ask_for_snapshot, source_now, without_old_rows
+from lockstep.stack.source import ask_for_snapshot, has_slot, source_now, without_old_rows
 
 
 def check(settings: Settings) -> str:
@@ -26,6 +33,11 @@ def check(settings: Settings) -> str:
 def _check(settings: Settings, name: str) -> str:
     if name not in connect_api.get(settings, ""):
         raise Unhealthy(f"Kafka Connect at {settings.connect_url} has no connector {name}; `lockstep up connect`")
+    if _has_lost_its_slot(settings, name):
+        raise Unhealthy(
+            f"the source database {name} has lost the replication slot {slot(settings, name)}, and with it the changes that were "
+            "not sent yet; `lockstep up connect` takes a new snapshot of the captured tables"
+        )
     status = connect_api.get(settings, f"/{name}/status")
     states = [status["connector"], *status["tasks"]]
     idle = [state for state in states if state["state"] != "RUNNING"]
@@ -46,10 +58,10 @@ def _check(settings: Settings, name: str) -> str:
 def register(settings: Settings) -> None:
     """Register the connector of each source database. One that has its configuration already is restarted where it has failed.
 
-    A new generation begins where the source is another database than before, or has lost what it had sent, or where a new
-    generation was begun and not finished. Of a table that is captured from now on, Debezium reads the rows; of the others it goes
-    on in the log. Without captured tables there is nothing to register: Debezium would take an empty list
-    for all tables.
+    A new generation begins where the source is another database than before, has lost what it had sent or the slot that keeps what
+    was not sent yet, or where a new generation was begun and not finished. Of a table that is captured from now on, Debezium reads
+    the rows; of the others it goes on in the log. Without captured tables there is nothing to register: Debezium would take an
+    empty list for all tables.
     """
     for database in settings.sources:
         if captured_tables(settings, database):
@@ -64,6 +76,7 @@ def _register(settings: Settings, name: str) -> None:
     if config and (
         is_of_another(config, source)
         or _has_lost(settings, name, lsn)
+        or _has_lost_its_slot(settings, name)
         or connect_api.state(settings, name) == "STOPPED"
     ):
         begin_generation(settings, name)
@@ -115,3 +128,10 @@ def advice(tables: Iterable[str]) -> str:
 def _has_lost(settings: Settings, name: str, lsn: int) -> bool:
     """Whether Debezium has seen an LSN that the source does not have yet."""
     return newest_lsn(connect_api.get(settings, f"/{name}/offsets")) > lsn
+
+
+def _has_lost_its_slot(settings: Settings, name: str) -> bool:
+    """Whether Debezium has sent changes, and the source does not keep those after them: Debezium refuses to go on then."""
+    return not has_slot(settings, name, slot(settings, name)) and bool(
+        newest_lsn(connect_api.get(settings, f"/{name}/offsets"))
+    )

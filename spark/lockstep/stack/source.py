@@ -113,6 +113,18 @@ def look_at(settings: Settings, database: str, tables: Iterable[str]) -> dict[st
     }
 
 
+def has_slot(settings: Settings, database: str, slot: str) -> bool:
+    """Whether the source has a replication slot, and all of the log that it stands for.
+
+    PostgreSQL gives up the log of a slot that is too far behind (``max_slot_wal_keep_size``) or that nobody has used for long.
+
+    Raises:
+        Unhealthy: the database does not answer.
+    """
+    usable = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND wal_status IS DISTINCT FROM 'lost'"
+    return bool(_rows(settings, database, usable, slot))
+
+
 def drop_slot(settings: Settings, database: str, slot: str) -> bool:
     """Drop a replication slot; whether it is gone. A slot that is in use stays.
 
