@@ -24,3 +24,8 @@ def table_of(settings: "Settings", contract: "Contract") -> tuple[str, str]:
     """The schema and the name of the captured table."""
     schema, _, name = contract.topic.removeprefix(f"{database_of(settings, contract)}.").partition(".")
     return schema, name
+
+
+def slot_of(settings: "Settings", database: str) -> str:
+    """The name of a source database's replication slot: databases of one server have slots of different names."""
+    return "lockstep" if database == settings.package else f"lockstep_{database}"

@@ -15,7 +15,7 @@ import psycopg2
 import pyarrow as pa
 from tenacity import RetryError, Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
-from lockstep.contracts.captured import database_of, table_of
+from lockstep.contracts.captured import database_of, slot_of, table_of
 from lockstep.control import subject_keys
 from lockstep.errors import LockstepError
 from lockstep.reconcile.source_query import BEYOND, select
@@ -174,16 +174,16 @@ def await_capture(settings: "Settings", database: str, lsn: int, seconds: float)
 def captured_to(settings: "Settings", database: str) -> int | None:
     """The LSN up to which Debezium has sent what was committed; None: the database has no slot of Debezium.
 
+    Other programs may have slots of their own in the database, and be further.
+
     Raises:
         SourceUnreadable: the database does not answer.
     """
-    slots = (
-        "SELECT max(confirmed_flush_lsn - '0/0')::bigint FROM pg_replication_slots WHERE database = current_database()"
-    )
+    sent = "SELECT (confirmed_flush_lsn - '0/0')::bigint FROM pg_replication_slots WHERE slot_name = %s"
     with _asking(settings, database) as cursor:
-        cursor.execute(slots)
-        ((lsn,),) = cursor.fetchall()
-    return None if lsn is None else int(lsn)
+        cursor.execute(sent, (slot_of(settings, database),))
+        found = [int(lsn) for (lsn,) in cursor.fetchall() if lsn is not None]
+    return found[0] if found else None
 
 
 def _connect(settings: "Settings", database: str) -> "Connection":

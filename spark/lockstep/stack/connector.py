@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import psycopg2
 
+from lockstep.contracts.captured import slot_of
 from lockstep.settings import Settings
 from lockstep.stack import connect_api
 from lockstep.stack.connector_config import (
@@ -12,7 +13,6 @@ from lockstep.stack.connector_config import (
     is_of_another,
     new_tables,
     newest_lsn,
-    slot,
 )
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.new_generation import begin_generation, current_generation, forget_position
@@ -35,8 +35,8 @@ def _check(settings: Settings, name: str) -> str:
         raise Unhealthy(f"Kafka Connect at {settings.connect_url} has no connector {name}; `lockstep up connect`")
     if _has_lost_its_slot(settings, name):
         raise Unhealthy(
-            f"the source database {name} has lost the replication slot {slot(settings, name)}, and with it the changes that were "
-            "not sent yet; `lockstep up connect` takes a new snapshot of the captured tables"
+            f"the source database {name} has lost the replication slot {slot_of(settings, name)}, and with it the changes that "
+            "were not sent yet; `lockstep up connect` takes a new snapshot of the captured tables"
         )
     status = connect_api.get(settings, f"/{name}/status")
     states = [status["connector"], *status["tasks"]]
@@ -58,10 +58,10 @@ def _check(settings: Settings, name: str) -> str:
 def register(settings: Settings) -> None:
     """Register the connector of each source database. One that has its configuration already is restarted where it has failed.
 
-    A new generation begins where the source is another database than before, has lost what it had sent or the slot that keeps what
-    was not sent yet, or where a new generation was begun and not finished. Of a table that is captured from now on, Debezium reads
-    the rows; of the others it goes on in the log. Without captured tables there is nothing to register: Debezium would take an
-    empty list for all tables.
+    A new generation begins where the source is another database than before, where it has lost what it had sent, or the slot that
+    keeps what was not sent yet, and where a new generation was begun and not finished. Of a table that is captured from now on,
+    Debezium reads the rows; of the others it goes on in the log. Without captured tables there is nothing to register: Debezium
+    would take an empty list for all tables.
     """
     for database in settings.sources:
         if captured_tables(settings, database):
@@ -132,6 +132,6 @@ def _has_lost(settings: Settings, name: str, lsn: int) -> bool:
 
 def _has_lost_its_slot(settings: Settings, name: str) -> bool:
     """Whether Debezium has sent changes, and the source does not keep those after them: Debezium refuses to go on then."""
-    return not has_slot(settings, name, slot(settings, name)) and bool(
+    return not has_slot(settings, name, slot_of(settings, name)) and bool(
         newest_lsn(connect_api.get(settings, f"/{name}/offsets"))
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from string import Template
 from typing import Any
 
-from lockstep.contracts.captured import captured
+from lockstep.contracts.captured import captured, slot_of
 from lockstep.definition.columns import FIRST_GENERATION
 from lockstep.refine.parse import GENERATION
 from lockstep.resources import resource
@@ -23,11 +23,6 @@ _SOURCE, _NUMBER = "lockstep.source", "transforms.generation.value.literal"
 def captured_tables(settings: Settings, database: str) -> list[str]:
     """The tables (``schema.name``) of a source database whose changes the project's contracts read, sorted."""
     return sorted(captured(settings, database))
-
-
-def slot(settings: Settings, database: str) -> str:
-    """The name of the replication slot: databases of one server have slots of different names."""
-    return "lockstep" if database == settings.package else f"lockstep_{database}"
 
 
 def password_variable(settings: Settings, database: str) -> str:
@@ -53,7 +48,7 @@ def connector_config(
         "password": password_variable(settings, database),
         "name": at.database,
         "database": database,
-        "slot": slot(settings, database),
+        "slot": slot_of(settings, database),
         "tables": ",".join(captured_tables(settings, database)),
         "header": GENERATION,
         "generation": str(generation),

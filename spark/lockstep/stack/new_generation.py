@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from lockstep import ledger
-from lockstep.contracts.captured import captured
+from lockstep.contracts.captured import captured, slot_of
 from lockstep.definition.tables import Tables
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.kafka_clients import producer
@@ -18,7 +18,7 @@ from lockstep.refine.parse import GENERATION, US
 from lockstep.settings import Settings
 from lockstep.stack import connect_api
 from lockstep.stack.connect_api import PATIENCE
-from lockstep.stack.connector_config import connector_config, generation_of, slot
+from lockstep.stack.connector_config import connector_config, generation_of
 from lockstep.stack.source import drop_slot, source_now
 
 
@@ -50,7 +50,7 @@ def forget_position(settings: Settings, database: str) -> None:
         StackError: the replication slot is still in use.
     """
     connect_api.call(settings, database, "DELETE", "/offsets")
-    name = slot(settings, database)
+    name = slot_of(settings, database)
     connect_api.await_(lambda: drop_slot(settings, database, name), f"the replication slot {name} is still in use")
 
 

@@ -1,5 +1,6 @@
-"""The slot that keeps changes for Debezium is dropped: that is named, and the lake ends equal to the database."""
+"""The slot that keeps changes for Debezium: it says how far Debezium is, and where it is dropped, the lake ends equal."""
 
+import uuid
 from contextlib import closing
 
 import pytest
@@ -7,7 +8,9 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from tests.support.captured import taken
 from tests.support.transactions import Writer
 
+from lockstep.reconcile.source_rows import captured_to
 from lockstep.reconcile.with_source import verify
+from lockstep.settings import Database
 from lockstep.stack import connect, connector, postgres
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.source import has_slot
@@ -41,3 +44,30 @@ def test_changes_that_went_with_a_dropped_slot_come_with_a_new_snapshot(spark, s
         found = verify(spark, settings, captured, 120)
     assert (found.counts, found.rows > 10) == ({}, True), found
     assert "connector shop runs" in connect.check(settings)
+
+
+def test_the_slot_of_another_program_does_not_say_how_far_debezium_is(settings):
+    name = f"crm_{uuid.uuid4().hex[:6]}"
+    settings = settings.model_copy(update={"databases": (Database(name=name),)})
+    postgres.post_start(settings)
+    slots = [f"lockstep_{name}", f"other_{name}"]
+    with postgres.connected(settings, name) as database, database.cursor() as sql:
+
+        def made(slot):
+            sql.execute("SELECT lsn - '0/0' FROM pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,))
+            return int(sql.fetchone()[0])
+
+        try:
+            other = made(slots[1])
+            assert captured_to(settings, name) is None
+            own = made(slots[0])
+            sql.execute("SELECT pg_logical_emit_message(false, 'test', 'grows')")
+            sql.execute("SELECT FROM pg_replication_slot_advance(%s, pg_current_wal_lsn())", (slots[1],))
+            assert captured_to(settings, name) == own > other
+        finally:
+            sql.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = ANY(%s)",
+                (slots,),
+            )
+    with postgres.connected(settings, "postgres") as database, database.cursor() as sql:
+        sql.execute(f"DROP DATABASE {name} WITH (FORCE)")
