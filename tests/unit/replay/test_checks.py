@@ -1,8 +1,13 @@
 """The rule that may promote a replay, and the ids of replays."""
 
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
-from lockstep.replay.checks import check_id, check_rule
+from lockstep.replay import checks
+from lockstep.replay.checks import check_id, check_rule, check_undoable
 from lockstep.replay.parse import parse
 from lockstep.replay.request import ReplayRefused
 from lockstep.replay.stages import Compared
@@ -36,3 +41,20 @@ def test_a_suite_that_does_not_hold_is_reason_enough():
 def test_an_id_that_cannot_be_a_part_of_a_name_is_refused(replay):
     with pytest.raises(ReplayRefused, match="4 to 40 small letters"):
         check_id(replay)
+
+
+def test_an_undo_that_would_bring_back_what_was_erased_is_refused(monkeypatch):
+    promoted = SimpleNamespace(versions={"silver.page_views": 3, "gold.v": 8})
+    replay = cast(Any, SimpleNamespace(id="abcd", opened_at=time.time() * 1000, promoted=promoted, state="promoted"))
+    settings = cast(Any, SimpleNamespace(retain_hours=1))
+
+    def undo(first):
+        monkeypatch.setattr(checks.erased, "first_version", lambda _, table: first if table == "gold.v" else 0)
+        check_undoable(settings, replay)
+
+    monkeypatch.setattr(checks, "is_partly_promoted", lambda *_: True)
+    monkeypatch.setattr(checks, "committed_tables", lambda *_: {})
+    for first in (8, 9):
+        with pytest.raises(ReplayRefused, match=r"Rows of gold\.v were erased since the replay abcd was promoted"):
+            undo(first)
+    undo(7)
