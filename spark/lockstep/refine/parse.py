@@ -21,6 +21,7 @@ that it is the last one of a snapshot, and ``_by_us`` that Lockstep has written 
 change that was produced again.
 """
 
+import base64
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,10 @@ GENERATION = "lockstep-generation"
 US = "lockstep"
 # How Debezium marks the last row of a table, and of all tables, in a snapshot.
 _LAST = ("last_in_data_collection", "last")
+# What Debezium writes in the place of a long text, and of long bytes, that an UPDATE has not changed: without REPLICA IDENTITY
+# FULL, PostgreSQL's log does not have it.
+_UNAVAILABLE = "__debezium_unavailable_value"
+_UNAVAILABLE_BYTES = base64.b64encode(_UNAVAILABLE.encode()).decode()
 # A row that is data, and passed validation.
 GOOD = "NOT _marker AND _reason IS NULL"
 _CORRUPT = "_corrupt_record"
@@ -159,8 +164,16 @@ def _reason(contract: "Contract") -> "Column":
         if kind in _CALENDAR:
             first, last = (F.lit(end).cast(kind) for end in _CALENDAR[kind])
             reason = reason.when(~F.col(name).between(first, last), f"out of range {name}")
+        if contract.is_captured and (unavailable := _is_unavailable(name, kind)) is not None:
+            reason = reason.when(unavailable, f"unavailable {name}")
     if contract.kind == "events":
         ahead = F.col(contract.event_time) - F.col("_arrival")
         limit = F.make_dt_interval(secs=F.lit(contract.max_clock_skew.total_seconds()))
         reason = reason.when(ahead > limit, "from the future")
     return reason.when(asked, broken_rules(contract)) if contract.rules else reason
+
+
+def _is_unavailable(name: str, kind: str) -> "Column | None":
+    if kind == "STRING":
+        return F.col(name).isin(_UNAVAILABLE, _UNAVAILABLE_BYTES)
+    return F.array_contains(name, _UNAVAILABLE) if kind == "ARRAY<STRING>" else None

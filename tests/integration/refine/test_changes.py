@@ -32,6 +32,15 @@ def test_a_delete_that_has_its_key_only_deletes_and_one_without_a_key_says_so(so
     assert entry.counts == {"silver": 3, "duplicates": 0, "quarantined": 1, "markers": 0}
 
 
+@pytest.mark.parametrize("said", ["__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="])
+def test_a_value_that_the_log_of_the_source_does_not_have_is_no_value_of_the_row(source, said):
+    source.insert("1", 10)
+    source.insert("1", 20, kind=said)
+    source.refine()
+    assert source.orders() == {"1": "sale"}
+    assert source.reasons() == ["unavailable kind"]
+
+
 def test_the_history_of_a_row_is_there_with_its_first_change_and_is_found_by_its_key(source):
     source.insert("1", 1_000)
     source.insert("2", 2_000)
