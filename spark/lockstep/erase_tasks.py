@@ -13,7 +13,7 @@ from lockstep import settings as configuration
 from lockstep.catalog import connect
 from lockstep.erase import asked_in_airflow, describe, receipt, run
 from lockstep.erase.needles import as_word
-from lockstep.erase.request import ErasureRefused, asked_for, check_signature
+from lockstep.erase.request import ErasureRefused, asked_for, check_environments, check_signature
 from lockstep.erase.scope import scope_of
 from lockstep.errors import LockstepError
 from lockstep.results import Outcome, Results, TableResult
@@ -50,12 +50,13 @@ def plan(params: Mapping[str, Any], run_id: str, by: str, results: Results) -> s
     """Take what the form says out of Airflow, and find what would be erased; as Markdown, for who approves it.
 
     Raises:
-        ErasureRefused: what was asked for is malformed, or not signed.
+        ErasureRefused: what was asked for is malformed, or not signed, or an environment has a sample of the records.
     """
     settings = configuration.load()
     form = asked_in_airflow.take(settings, run_id, params, by)
     with naming_nobody(form.subject):
         check_signature(form.subject, form.by, form.reason)
+        check_environments(settings)
         asked = asked_for(settings, form.subject, form.ranges)
         with connect(settings, "erase") as spark:
             scope = scope_of(spark, settings, asked)

@@ -42,6 +42,10 @@ def _nearest_project() -> Path:
     return here
 
 
+# Below production's lake.
+_ENVIRONMENTS = "/_environments"
+
+
 def environment_name(name: str) -> str:
     """The name of an environment, or an empty one.
 
@@ -325,9 +329,13 @@ class Settings(BaseSettings):
         return self.model_copy(update={"env": "", "lake": self.lake.removesuffix(self._below_production)})
 
     @property
+    def environments(self) -> str:
+        """Where the lakes of environments are: below production's, in the same storage, under the same server's lease."""
+        return f"{self.production.lake.rstrip('/')}{_ENVIRONMENTS}"
+
+    @property
     def _below_production(self) -> str:
-        """Where the environment's lake is below production's: the same storage, under the same server's lease."""
-        return f"/_environments/{self.env}" if self.env else ""
+        return f"{_ENVIRONMENTS}/{self.env}" if self.env else ""
 
     @cached_property
     def secrets_file(self) -> Path:

@@ -50,6 +50,20 @@ def check_signature(subject: str, by: str, reason: str) -> None:
         raise ErasureRefused("The reason is kept for ever, and names who is to be forgotten: write a ticket's number.")
 
 
+def check_environments(settings: "Settings") -> None:
+    """Refuse to erase while an environment has a sample of production's records: an erasure does not reach it.
+
+    Raises:
+        ErasureRefused: there is one. The message says how it goes.
+    """
+    if there := lake.directories(settings.environments):
+        remove = ", ".join(f"`lockstep --env {name} remove`" for name in there)
+        raise ErasureRefused(
+            f"An environment has a sample of production's records, which no erasure reaches: {remove}, and apply it again "
+            "afterwards."
+        )
+
+
 def parse_ranges(ranges: Sequence[str]) -> dict[str, dict[int, tuple[int, ...]]]:
     """By topic and partition, the offsets of ``TOPIC:PARTITION:FROM-TO``. Pure."""
     found: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))

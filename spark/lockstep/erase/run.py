@@ -20,6 +20,7 @@ from lockstep.definition.tables import Tables, gold_of, live_of
 from lockstep.erase import live, marts, purge, receipt, restored, scrub, streams, views
 from lockstep.erase.find import Found
 from lockstep.erase.needles import Needles
+from lockstep.erase.request import check_environments
 from lockstep.erase.scan import scan, settled
 from lockstep.erase.scope import Asked, Scope, remove_what_is_shuffled, scope_of
 from lockstep.erase.views import Touched
@@ -101,9 +102,11 @@ def erase(
         The receipt; None: nothing was ever found, and nothing changed.
 
     Raises:
+        ErasureRefused: an environment has a sample of the records.
         IntervalHeld: a replay or a backfill needs one of the tables.
         LeaseHeld: a run, or a live query, writes one of them. Nothing was changed.
     """
+    check_environments(settings)
     remove_what_is_shuffled(spark)
     with _alone(spark, settings, asked) as control:
         subject = token(asked.name)

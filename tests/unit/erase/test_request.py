@@ -1,11 +1,13 @@
 """What is asked of an erasure, and what its receipt says to people."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from lockstep.contracts import CONTRACTS
-from lockstep.erase import request
+from lockstep.erase import request, run
 from lockstep.erase.describe import lines
 from lockstep.erase.request import ErasureRefused, asked_for, check_signature, parse_ranges
 from lockstep.settings import Settings
@@ -27,6 +29,12 @@ def test_a_person_is_refused_where_no_contract_says_whose_a_row_is(settings, mon
     monkeypatch.setattr(request, "CONTRACTS", nobody)
     with pytest.raises(ErasureRefused, match="No contract names a subject"):
         asked_for(settings, "u1", [])
+
+
+def test_an_erasure_is_refused_while_an_environment_has_a_sample(settings):
+    (Path(settings.lake) / "_environments" / "dev" / "bronze").mkdir(parents=True)
+    with pytest.raises(ErasureRefused, match=r"`lockstep --env dev remove`, and apply it again afterwards"):
+        run.erase(cast(Any, None), settings, asked_for(settings, "u1", []), "ann", "ticket 4711")
 
 
 def test_ranges_name_offsets_by_topic_and_partition():
