@@ -19,7 +19,7 @@ from lockstep import atomic_files
 from lockstep.erase import receipt
 from lockstep.erase.database import connection_to
 from lockstep.erase.fields import DAG
-from lockstep.erase.needles import as_word
+from lockstep.erase.needles import in_text
 from lockstep.erase.request import ErasureRefused
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _hide(settings: "Settings", run_id: str, subject: str) -> None:
     with closing(connection), connection.cursor() as cursor:
         connection.autocommit = True
         # As the text is, and as JSON has it.
-        words = "|".join(as_word(text) for text in {subject, json.dumps(subject)[1:-1]})
+        words = in_text(subject)
         cursor.execute("SELECT conf FROM dag_run WHERE dag_id = %s AND run_id = %s", (DAG, run_id))
         changed = set()
         for (conf,) in cursor.fetchall():

@@ -13,7 +13,7 @@ from lockstep.contracts import Contract
 from lockstep.control import subject_keys
 from lockstep.control.erased import Offsets, offsets_of
 from lockstep.definition.tables import Tables
-from lockstep.erase.needles import as_word
+from lockstep.erase.needles import in_bytes
 from lockstep.ledger.ranges import ends, where_offsets
 from lockstep.refine.parse import parse
 from lockstep.refine.tokens import keys_of, of_person, token
@@ -84,11 +84,6 @@ def of_offsets(spark: "SparkSession", settings: "Settings", contract: Contract, 
     return Found(there, _counts(spark, settings, contract, there, markers), texts)
 
 
-def word_pattern(value: str) -> str:
-    """A regular expression (of Java and Python) for the value as a word in bytes that were read as Latin-1. Pure."""
-    return as_word(value.encode().decode("latin-1"))
-
-
 def _with_before(rows: "DataFrame", contract: Contract) -> "DataFrame":
     if contract.kind == "events":
         return rows.withColumn("_subject_before", F.lit(None).cast("string"))
@@ -106,7 +101,7 @@ def _is_about(contract: Contract, value: str) -> "Column":
             F.get_json_object(F.col("_key").cast("string"), f"$.{contract.subject}"),
         ]
     opaque = F.col("_marker") | F.col("_reason").isNotNull()
-    word = word_pattern(value)
+    word = in_bytes(value)
     inside = [opaque & text.rlike(word) for text in (key, F.decode("_value", "ISO-8859-1"))]
     return reduce(or_, (F.coalesce(match, F.lit(False)) for match in [*(c == asked for c in columns), *inside]))
 

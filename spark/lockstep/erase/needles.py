@@ -53,6 +53,17 @@ def as_word(text: str) -> str:
     return f"(?<!{WORD}){re.escape(text)}(?!{WORD})"
 
 
+def in_text(value: str) -> str:
+    """A regular expression (of the same) for the value in a text: as a word, in the clear or as JSON escapes it."""
+    escaped = json.dumps(value)[1:-1]
+    return "|".join(map(as_word, dict.fromkeys((value, escaped))))
+
+
+def in_bytes(value: str) -> str:
+    """The same for bytes that were read as Latin-1."""
+    return in_text(value).encode().decode("latin-1")
+
+
 def is_distinctive(value: str) -> bool:
     """Whether a text that has the value as a word is surely about it."""
     return len(value.encode()) >= (_SHORTEST_NUMBER if value.isdigit() else SHORTEST)

@@ -19,8 +19,7 @@ from lockstep import lake
 from lockstep.control.leases import lease
 from lockstep.erase import purge
 from lockstep.erase.database import connection_to
-from lockstep.erase.find import word_pattern
-from lockstep.erase.needles import as_word
+from lockstep.erase.needles import in_bytes, in_text
 from lockstep.erase.streams import record, run_id, txn
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def ops_tables(
 
 
 def _ops_table(spark: "SparkSession", settings: "Settings", erasure: "Erasure", values: list[str], table: str) -> int:
-    pattern = "|".join(map(as_word, values))
+    pattern = "|".join(map(in_text, values))
     with lease(settings, table, run_id(erasure)):
         rows = lake.read(spark, settings, table)
         texts = [name for name, kind in rows.dtypes if kind == "string"]
@@ -71,7 +70,7 @@ def databases(settings: "Settings", erasure: "Erasure", values: list[str]) -> No
     """Blank the values in all texts of the control database, and of Airflow's, and write their tables anew."""
     if not values:
         return
-    pattern = "|".join(map(as_word, values))
+    pattern = "|".join(map(in_text, values))
     for database in (settings.control_database, "airflow"):
         _database(settings, database, pattern, _blank(erasure))
 
@@ -108,7 +107,7 @@ def _database(settings: "Settings", database: str, pattern: str, blank: str) -> 
 def texts(settings: "Settings", values: "Iterable[str]", hits: "Iterable[Hit]") -> None:
     """Blank the values in logs and pages in which the scanner has found something, each in its place: servers append to them."""
     files = {hit.where for hit in hits if hit.place == "home" and hit.where.startswith(_TEXTS)}
-    patterns = [re.compile(word_pattern(value).encode("latin-1")) for value in values]
+    patterns = [re.compile(in_bytes(value).encode("latin-1")) for value in values]
     for file in sorted(files):
         _blank_in_place(settings.home / file, patterns)
 
