@@ -19,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 # What the platform adds to an event's own fields.
 ENVELOPE = ("event_id", "event_time", "command_id")
+# Of a command's id, in characters.
+LONGEST_ID = 100
 
 
 class Command(BaseModel):
@@ -32,7 +34,7 @@ class Command(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    command_id: str = Field(default_factory=lambda: str(uuid4()), min_length=1, max_length=100)
+    command_id: str = Field(default_factory=lambda: str(uuid4()), min_length=1, max_length=LONGEST_ID)
     expected_version: int | None = Field(None, ge=0)
 
     @property

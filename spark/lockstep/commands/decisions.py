@@ -6,8 +6,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic
 
-from lockstep.commands.aggregate import Aggregate, AnyCommand, AnyEvent, AnyState, Entities, Entity, Rejection
+from lockstep.commands.aggregate import (
+    LONGEST_ID,
+    Aggregate,
+    AnyCommand,
+    AnyEvent,
+    AnyState,
+    Entities,
+    Entity,
+    Rejection,
+)
 from lockstep.commands.records import Outcome, Reason, Record, Recorded, Status, partition_of, problems_of
+
+# Of the sentence in an outcome: whatever was sent, its answer fits into a record.
+_LONGEST_DETAIL = 1_000
 
 
 @dataclass
@@ -39,8 +51,8 @@ class Partition(Generic[AnyState, AnyCommand, AnyEvent]):
         self.clock = at
         try:
             fields = json.loads(record.value)
-            command_id = str(fields["command_id"])
-        except (ValueError, KeyError, TypeError) as error:
+            command_id = _id_of(fields)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             # Nobody waits for it by an id.
             command_id = record.place
             return self._reject(
@@ -49,10 +61,12 @@ class Partition(Generic[AnyState, AnyCommand, AnyEvent]):
         if command_id in self.outcomes:
             return command_id, []
         try:
+            if _has_nul(fields):
+                raise ValueError("a text has the character NUL, which no text of PostgreSQL can have")
             command = self.aggregate.command(fields)
             if record.key != command.key.encode():
                 raise ValueError(f"the record's key is not that of the command, which is {command.key!r}")
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             return self._reject(command_id, at, Rejection(Reason.INVALID, problems_of(error)))
         return self._decide(command, at)
 
@@ -104,7 +118,8 @@ class Partition(Generic[AnyState, AnyCommand, AnyEvent]):
     def _reject(
         self, command_id: str, at: datetime, why: Rejection, command: AnyCommand | None = None
     ) -> tuple[str, list[Recorded[AnyEvent]]]:
-        self._keep(command_id, at, command, status=Status.REJECTED, reason=str(why.reason), detail=why.detail)
+        detail = why.detail[:_LONGEST_DETAIL].encode(errors="backslashreplace").decode()
+        self._keep(command_id, at, command, status=Status.REJECTED, reason=str(why.reason), detail=detail)
         return command_id, []
 
     def _keep(self, command_id: str, at: datetime, command: AnyCommand | None, **more: Any) -> None:
@@ -116,6 +131,27 @@ class Partition(Generic[AnyState, AnyCommand, AnyEvent]):
 
     def _entity(self, key: str, name: str) -> Entity[AnyState]:
         return self.entities.get((key, name), Entity(self.aggregate.initial))
+
+
+def _id_of(fields: Any) -> str:
+    """The id of a command.
+
+    Raises:
+        KeyError, TypeError, ValueError: it has none that an outcome could name.
+    """
+    command_id = str(fields["command_id"])
+    if len(command_id) > LONGEST_ID:
+        raise ValueError(f"it has more than {LONGEST_ID} characters")
+    # No UTF-8 has a half of a surrogate pair, which JSON may have.
+    command_id.encode()
+    return command_id
+
+
+def _has_nul(value: Any) -> bool:
+    """Whether a text in a value of JSON has the character NUL."""
+    if isinstance(value, dict):
+        return any(map(_has_nul, (*value, *value.values())))
+    return any(map(_has_nul, value)) if isinstance(value, list) else isinstance(value, str) and "\0" in value
 
 
 def fold(

@@ -94,6 +94,42 @@ def test_the_state_at_a_moment_is_what_the_events_up_to_it_add_up_to(commands, d
     assert (found.version, found.state) == ((expected.version, expected.state) if expected else (0, BANK.initial))
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"command_id": "c1", "type": ["open"]}',
+        '{"command_id": "\\ud800", "type": "open"}',
+        '{"command_id": "c1", "\\ud800": 1}',
+        '{"command_id": "c1", "type": "open", "ledger": "GBP", "account": "a\\u0000"}',
+        json.dumps({"command_id": "c" * 600_000}),
+        json.dumps({"command_id": "c1", "type": "open"} | dict.fromkeys(map(str, range(30_000)), 1)),
+        "[" * 100_000,
+        '{"command_id": "c1", "type": ' + "[" * 700 + "]" * 700 + "}",
+        "null",
+        "",
+    ],
+    ids=[
+        "a list as type",
+        "half a pair",
+        "half a pair as name",
+        "nul",
+        "long id",
+        "many fields",
+        "deep",
+        "deep within",
+        "null",
+        "empty",
+    ],
+)
+def test_whatever_is_sent_is_answered_by_a_rejection_that_fits_into_a_record(value):
+    partition = Partition(BANK, 0)
+    command_id, events = partition.decide(Record("accounts.commands", 0, 7, b"GBP", value.encode(), START))
+    outcome = partition.outcomes[command_id]
+    assert (events, outcome.reason) == ([], "invalid_command")
+    assert len(outcome.command_id.encode() + outcome.model_dump_json().encode()) < 10_000
+    assert partition.position == 8
+
+
 def test_a_command_that_is_sent_again_within_the_window_is_answered_and_after_it_decided_again():
     partition, once = Partition(BANK, 0), Deposit(ledger="GBP", account="ann", amount=1)
     partition.decide(record(Open(ledger="GBP", account="ann"), 0))
