@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 # Of the home, what is text, and nobody computes from.
 _TEXTS = ("airflow/logs/", "logs/", "data_docs/", "dbt_docs/", "dbt/")
-# What the erasure itself must keep, and what has no text of anybody.
-_OWN_TABLES = ("erasures", "erased_offsets", "erased_versions", "subject_keys", "alembic_version")
+# What the erasure itself must keep, what has no text of anybody, and what goes on from its rows: an entity whose name was blanked
+# would begin anew with its next event, and a rebuild would bring the name back from the log, which the receipt names too.
+_OWN_TABLES = ("erasures", "erased_offsets", "erased_versions", "subject_keys", "alembic_version", "read_entities")
 _TEXT_KINDS = ("text", "json", "jsonb", "character varying")
 
 

@@ -1,13 +1,17 @@
 """A read view in PostgreSQL follows the log, shows no half event, and is rebuilt from the log alone."""
 
 import random
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from threading import Event
+from types import SimpleNamespace
+from typing import Any, cast
 
 from lockstep.commands.read_table import project, rebuild, search
 from lockstep.control.database import control
+from lockstep.erase import scrub
 from shop.aggregates.accounts import Deposit, Open, Transfer, evolve
 
 
@@ -84,6 +88,18 @@ def test_it_is_rebuilt_from_the_log_alone_and_by_another_evolve_by_itself(bank, 
     assert other.version != accounts.aggregate.version
     assert project(settings, other) == 6
     assert {entity.state.is_open for _, _, entity in search(settings, other, "ann", limit=9)} == {False}
+
+
+def test_an_erasure_leaves_entities_that_go_on_from_their_rows(bank, settings):
+    accounts, ann = bank(), f"ann{uuid.uuid4().hex[:10]}"
+    with accounts.deciding():
+        accounts.send(of(Open, ann))
+        accounts.send(of(Deposit, ann, amount=7))
+        project(settings, accounts.aggregate)
+        scrub.databases(settings, cast(Any, SimpleNamespace(number=0)), [ann])
+        accounts.send(of(Deposit, ann, amount=1))
+    project(settings, accounts.aggregate)
+    assert rows(settings, accounts.aggregate.name) == {ann: (8, 3), "outside": (-8, 2)}
 
 
 def test_words_find_entities_by_key_name_and_state_and_nothing_of_other_aggregates(bank, settings):
