@@ -12,7 +12,7 @@ from lockstep.stack.errors import Unhealthy
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
-    from lockstep.stack.source import SourceTable
+    from lockstep.stack.source import SourceServer, SourceTable
 
 
 def look(settings: "Settings") -> Capture:
@@ -27,14 +27,23 @@ def _look(settings: "Settings", database: str) -> Capture:
         config, wanted = connect_api.registered(settings, database), connector_config(settings, database)
         new, gone = new_tables(config, wanted), new_tables(wanted, config)
         there = source.look_at(settings, database, new) if new else {}
+        server = [*server_lacks(database, source.look_at_server(settings, database))] if new else []
     except Unhealthy:
         return Capture()
     # The tables of other databases than the project's are named with it.
     prefix = "" if database == settings.package else f"{database}."
     contracts = captured(settings, database)
-    reasons = {name: tuple(lacks(name, contracts[name], there.get(name))) for name in new}
+    reasons = {name: (*server, *lacks(name, contracts[name], there.get(name))) for name in new}
     lacking = {f"{prefix}{name}": why for name, why in reasons.items() if why}
     return Capture(tuple(f"{prefix}{name}" for name in new), tuple(f"{prefix}{name}" for name in gone), lacking)
+
+
+def server_lacks(database: str, server: "SourceServer") -> "Iterable[str]":
+    """What the server of a source database lacks for capture, and how it gets it. Pure."""
+    if server.wal_level != "logical":
+        yield f"the server of {database} has wal_level = {server.wal_level}: set it to logical, and start the server again"
+    if not server.may_replicate:
+        yield f"the user {server.user} may not read the log of {database}: ALTER ROLE {server.user} REPLICATION"
 
 
 def lacks(name: str, contract: "Contract", table: "SourceTable | None") -> "Iterable[str]":
@@ -52,8 +61,16 @@ def lacks(name: str, contract: "Contract", table: "SourceTable | None") -> "Iter
     if missing := sorted(contract.columns.keys() - table.columns):
         yield f"it has no column {', '.join(missing)}, which will be null: correct the contract, or add it"
     if not table.has_old_rows:
-        yield f"its deletes have no more than the key: ALTER TABLE {name} REPLICA IDENTITY FULL"
-    if not table.is_published:
+        each = (
+            "each of its partitions: ALTER TABLE ... REPLICA" if table.is_partitioned else f"ALTER TABLE {name} REPLICA"
+        )
+        yield f"its deletes have no more than the key: {each} IDENTITY FULL"
+    if not table.is_published and table.is_partitioned:
+        yield (
+            "the publication lockstep has its partitions, and not the table: ALTER PUBLICATION lockstep SET "
+            "(publish_via_partition_root = true)"
+        )
+    elif not table.is_published:
         yield f"the publication lockstep does not have it: ALTER PUBLICATION lockstep ADD TABLE {name}"
     if not table.is_readable:
         yield f"the platform's user may not read it: GRANT SELECT ON {name} to it"

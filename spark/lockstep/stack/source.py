@@ -31,7 +31,7 @@ def source_now(settings: Settings, database: str) -> tuple[str, int]:
 
 
 def without_old_rows(settings: Settings, database: str, tables: Iterable[str]) -> list[str]:
-    """Those of the tables (``schema.name``) that exist without ``REPLICA IDENTITY FULL``, sorted.
+    """Those of the tables (``schema.name``), and of their partitions, that exist without ``REPLICA IDENTITY FULL``, sorted.
 
     Their changes do not have the row as it was before. Debezium invents values for the columns of a deleted row that are NOT
     NULL: empty texts, zeros, and the year 1970.
@@ -42,8 +42,10 @@ def without_old_rows(settings: Settings, database: str, tables: Iterable[str]) -
     found = _rows(
         settings,
         database,
-        "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE n.nspname || '.' || c.relname = ANY(%s) AND c.relkind IN ('r', 'p') AND c.relreplident <> 'f' ORDER BY 1",
+        "SELECT DISTINCT p.relnamespace::regnamespace::text || '.' || p.relname FROM pg_class c "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "JOIN pg_class p ON p.oid = c.oid OR p.oid IN (SELECT relid FROM pg_partition_tree(c.oid)) "
+        "WHERE n.nspname || '.' || c.relname = ANY(%s) AND p.relkind = 'r' AND p.relreplident <> 'f' ORDER BY 1",
         [*tables],
     )
     return [name for (name,) in found]
@@ -72,9 +74,10 @@ class SourceTable:
     Args:
         key: the columns of its primary key, sorted.
         columns: all of its columns.
-        has_old_rows: it has ``REPLICA IDENTITY FULL``.
+        has_old_rows: it has ``REPLICA IDENTITY FULL``; of a partitioned one, each partition has.
         is_published: the publication has it.
         is_readable: the platform's user may read it.
+        is_partitioned: its rows are in partitions.
     """
 
     key: tuple[str, ...]
@@ -82,6 +85,39 @@ class SourceTable:
     has_old_rows: bool
     is_published: bool
     is_readable: bool
+    is_partitioned: bool = False
+
+
+@dataclass(frozen=True)
+class SourceServer:
+    """The server of a source database, as change capture sees it.
+
+    Args:
+        wal_level: how much its log has.
+        user: the platform's.
+        may_replicate: this user may read the log.
+    """
+
+    wal_level: str
+    user: str
+    may_replicate: bool
+
+
+def look_at_server(settings: Settings, database: str) -> SourceServer:
+    """What the server allows.
+
+    Raises:
+        Unhealthy: it does not answer.
+    """
+    # On Amazon RDS, a role stands for the attribute, which nobody gets there.
+    ((level, user, may),) = _rows(
+        settings,
+        database,
+        "SELECT current_setting('wal_level'), u.rolname::text, u.rolreplication OR u.rolsuper OR EXISTS "
+        "(SELECT FROM pg_roles r WHERE r.rolname = 'rds_replication' AND pg_has_role(u.oid, r.oid, 'USAGE')) "
+        "FROM pg_roles u WHERE u.rolname = current_user",
+    )
+    return SourceServer(level, user, may)
 
 
 def look_at(settings: Settings, database: str, tables: Iterable[str]) -> dict[str, SourceTable]:
@@ -98,18 +134,20 @@ def look_at(settings: Settings, database: str, tables: Iterable[str]) -> dict[st
           (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_index i JOIN pg_attribute a
              ON a.attrelid = c.oid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = c.oid AND i.indisprimary),
           (SELECT array_agg(attname::text) FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped),
-          c.relreplident = 'f',
+          NOT EXISTS (SELECT FROM pg_class p WHERE p.relkind = 'r' AND p.relreplident <> 'f'
+                      AND (p.oid = c.oid OR p.oid IN (SELECT relid FROM pg_partition_tree(c.oid)))),
           EXISTS (SELECT FROM pg_publication_tables p
                   WHERE p.pubname = 'lockstep' AND p.schemaname = n.nspname AND p.tablename = c.relname),
-          has_table_privilege(c.oid, 'SELECT')
+          has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'),
+          c.relkind = 'p'
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE n.nspname || '.' || c.relname = ANY(%s) AND c.relkind IN ('r', 'p')
         """,
         [*tables],
     )
     return {
-        name: SourceTable(tuple(key or ()), frozenset(columns), old, published, readable)
-        for name, key, columns, old, published, readable in found
+        name: SourceTable(tuple(key or ()), frozenset(columns), old, published, readable, partitioned)
+        for name, key, columns, old, published, readable, partitioned in found
     }
 
 

@@ -3,10 +3,11 @@
 import uuid
 
 import pytest
+from pydantic import SecretStr
 
 from lockstep.stack import postgres
 from lockstep.stack.errors import Unhealthy
-from lockstep.stack.source import drop_slot, source_now, without_old_rows
+from lockstep.stack.source import SourceServer, drop_slot, look_at, look_at_server, source_now, without_old_rows
 
 
 @pytest.fixture
@@ -21,6 +22,31 @@ def test_tables_that_do_not_tell_their_old_rows_are_found(settings, sql):
     for name, identity in zip(names[:3], ("DEFAULT", "FULL", "NOTHING"), strict=True):
         sql.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY); ALTER TABLE {name} REPLICA IDENTITY {identity}")
     assert without_old_rows(settings, settings.package, reversed(names)) == [names[0], names[2]]
+
+
+def test_a_partitioned_table_tells_its_old_rows_where_its_partitions_do(settings, sql):
+    table = f"public.parted_{uuid.uuid4().hex[:8]}"
+    sql.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY) PARTITION BY RANGE (id)")
+    for number in range(2):
+        sql.execute(f"CREATE TABLE {table}_{number} PARTITION OF {table} FOR VALUES FROM ({number}) TO ({number + 1})")
+    sql.execute(f"ALTER TABLE {table}_0 REPLICA IDENTITY FULL")
+    assert without_old_rows(settings, settings.package, [table]) == [f"{table}_1"]
+    assert not look_at(settings, settings.package, [table])[table].has_old_rows
+    sql.execute(f"ALTER TABLE {table}_1 REPLICA IDENTITY FULL")
+    assert without_old_rows(settings, settings.package, [table]) == []
+    found = look_at(settings, settings.package, [table])[table]
+    assert (found.has_old_rows, found.is_partitioned, found.is_published) == (True, True, True)
+
+
+def test_what_the_user_may_not_do_is_seen(settings, sql):
+    assert look_at_server(settings, settings.package) == SourceServer(
+        "logical", settings.postgres_user, may_replicate=True
+    )
+    role = f"reader_{uuid.uuid4().hex[:8]}"
+    sql.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'secret'; CREATE TABLE public.{role} (id INT PRIMARY KEY)")
+    reader = settings.model_copy(update={"postgres_user": role, "postgres_password": SecretStr("secret")})
+    assert look_at_server(reader, settings.package) == SourceServer("logical", role, may_replicate=False)
+    assert not look_at(reader, settings.package, [f"public.{role}"])[f"public.{role}"].is_readable
 
 
 def test_the_source_keeps_its_name_while_its_log_grows(settings, sql):
