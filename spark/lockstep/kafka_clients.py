@@ -209,6 +209,8 @@ def latest_by_key(settings: Settings, topic: str) -> dict[bytes, bytes]:
         while any(reader.position(tp) < end for tp, end in ends.items()):
             for record in (r for records in reader.poll(timeout_ms=500).values() for r in records):
                 table[record.key] = record.value
+                # As long as records come, no transaction holds the reader up.
+                deadline = time.monotonic() + _OPEN_TRANSACTION_SECONDS
             if time.monotonic() > deadline:
                 raise KafkaUnavailable(
                     f"{topic} could not be read to its end within {_OPEN_TRANSACTION_SECONDS} s: a transaction is open in it. "

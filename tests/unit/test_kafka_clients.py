@@ -1,7 +1,10 @@
 """One properties file, as the Java clients read it, serves both Python clients."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import kafka
 import pytest
 
 from lockstep import kafka_clients
@@ -125,3 +128,44 @@ def test_a_file_that_cannot_be_parsed_is_refused_with_the_reason(
     (tmp_path / "client.properties").write_bytes(content)
     with pytest.raises(refused, match=reason):
         kafka_clients.confluent_config(Settings(home=tmp_path, kafka_config=tmp_path / "client.properties"))
+
+
+class SlowReader:
+    """A consumer of a partition with five records: each poll takes a minute, and gives one record, if it is committed."""
+
+    def __init__(self, committed: int) -> None:
+        self.at, self.now, self._committed = 0, 0.0, committed
+
+    def partitions_for_topic(self, _topic: str) -> set[int]:
+        return {0}
+
+    def end_offsets(self, partitions: list[Any]) -> dict[Any, int]:
+        return dict.fromkeys(partitions, 5)
+
+    def position(self, _partition: Any) -> int:
+        return self.at
+
+    def poll(self, timeout_ms: int) -> dict[Any, list[Any]]:  # noqa: ARG002
+        self.now += 60
+        if self.at >= self._committed:
+            return {}
+        self.at += 1
+        return {kafka.TopicPartition("t", 0): [SimpleNamespace(key=f"{self.at}".encode(), value=b"v")]}
+
+    def assign(self, _partitions: Any) -> None: ...
+
+    def seek_to_beginning(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_a_long_changelog_is_read_to_its_end_and_an_open_transaction_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(committed: int) -> dict[bytes, bytes]:
+        reader = SlowReader(committed)
+        monkeypatch.setattr(kafka_clients, "consumer", lambda *_, **__: reader)
+        monkeypatch.setattr(kafka_clients.time, "monotonic", lambda: reader.now)
+        return kafka_clients.latest_by_key(cast(Any, None), "t")
+
+    assert len(read(committed=5)) == 5
+    with pytest.raises(kafka_clients.KafkaUnavailable, match="a transaction is open in it"):
+        read(committed=3)
