@@ -18,6 +18,7 @@ from lockstep.commands.outcomes import outcomes as outcomes_of
 from lockstep.commands.records import Status, problems_of
 from lockstep.commands.registry import AGGREGATES
 from lockstep.commands.registry import aggregate as named
+from lockstep.commands.restore import now
 from lockstep.errors import LockstepError
 
 app = typer.Typer(help="Commands, the events that they become, and what events add up to.", no_args_is_help=True)
@@ -92,12 +93,16 @@ def show(
     """Print an entity as JSON, as it is now or was at a moment: its state, its version, and the time of its newest event."""
     if time and version is not None:
         raise LockstepError("Give --time or --version, not both.")
-    found = named(aggregate)
-    steps = log.history(configuration.load(), found, key, entity or key)
+    settings, found, name = configuration.load(), named(aggregate), entity or key
+    if not time and version is None:
+        # A long history is not read for it: a snapshot has most of it.
+        typer.echo(_entity(now(settings, found, key, name)))
+        return
+    steps = log.history(settings, found, key, name)
     if version is not None:
         steps = steps[:version]
         if len(steps) < version:
-            raise LockstepError(f"{entity or key} has no version {version} yet: its newest is {len(steps)}.")
+            raise LockstepError(f"{name} has no version {version} yet: its newest is {len(steps)}.")
     moment = instant(time) if time else datetime.max.replace(tzinfo=UTC)
     typer.echo(_entity(log.at(found, steps, moment)))
 

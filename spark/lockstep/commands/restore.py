@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from lockstep.commands.aggregate import Aggregate
+from lockstep.commands.aggregate import Aggregate, Entity
 from lockstep.commands.decisions import Partition
 from lockstep.commands.log import events
-from lockstep.commands.records import COMMAND_OFFSET, Outcome, read_snapshot
+from lockstep.commands.records import COMMAND_OFFSET, Outcome, partition_of, read_snapshot
 from lockstep.commands.topics import committed, first_since, newest_time
 
 if TYPE_CHECKING:
@@ -16,12 +16,24 @@ AnyAggregate = Aggregate[Any, Any, Any]
 
 def restore(settings: "Settings", aggregate: AnyAggregate, number: int) -> Partition[Any, Any, Any]:
     """The state of a partition after all that its log has: events, and outcomes."""
+    partition = folded(settings, aggregate, number)
+    _remember(settings, partition)
+    return partition
+
+
+def now(settings: "Settings", aggregate: AnyAggregate, key: str, name: str) -> Entity[Any]:
+    """An entity as it is now. It has each write whose outcome was read before."""
+    entities = folded(settings, aggregate, partition_of(key, aggregate.partitions)).entities
+    return entities.get((key, name), Entity(aggregate.initial))
+
+
+def folded(settings: "Settings", aggregate: AnyAggregate, number: int) -> Partition[Any, Any, Any]:
+    """The entities of a partition: those of the newest snapshot, and the events after it."""
     snapshots = committed(settings, aggregate.topic("snapshots"), number)
     saved = read_snapshot(aggregate, {record.key: record.value for record in snapshots})
     partition = Partition(aggregate, number, dict(saved.entities))
     for _, event in events(settings, aggregate, number, saved.position):
         partition.fold(event)
-    _remember(settings, partition)
     return partition
 
 

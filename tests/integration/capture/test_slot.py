@@ -8,7 +8,8 @@ from tenacity import Retrying, stop_after_delay, wait_fixed
 from tests.support.captured import taken
 from tests.support.transactions import Writer
 
-from lockstep.reconcile.source_rows import captured_to
+from lockstep.kafka_clients import latest_by_key
+from lockstep.reconcile.source_rows import await_capture, captured_to
 from lockstep.reconcile.with_source import verify
 from lockstep.settings import Database
 from lockstep.stack import connect, connector, postgres
@@ -44,6 +45,15 @@ def test_changes_that_went_with_a_dropped_slot_come_with_a_new_snapshot(spark, s
         found = verify(spark, settings, captured, 120)
     assert (found.counts, found.rows > 10) == ({}, True), found
     assert "connector shop runs" in connect.check(settings)
+
+
+def test_what_was_committed_before_an_lsn_is_in_the_topic_once_it_was_waited_for(settings, captured):
+    with postgres.connected(settings, settings.package) as database, database.cursor() as sql:
+        for number in range(900, 903):
+            sql.execute(f"INSERT INTO public.{captured.name} (id) VALUES ({number})")
+            sql.execute("SELECT pg_current_wal_insert_lsn() - '0/0'")
+            await_capture(settings, settings.package, int(sql.fetchone()[0]), 60)
+            assert f'{{"id":{number}}}'.encode() in latest_by_key(settings, captured.topic)
 
 
 def test_the_slot_of_another_program_does_not_say_how_far_debezium_is(settings):

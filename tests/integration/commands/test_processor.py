@@ -13,11 +13,13 @@ from decimal import Decimal
 import pytest
 from kafka import TopicPartition
 
+from lockstep.commands.aggregate import Entity
 from lockstep.commands.client import send
 from lockstep.commands.errors import CommandsFailed, Fenced, NoOutcome, TopicsDiffer
 from lockstep.commands.history import history
+from lockstep.commands.log import events
 from lockstep.commands.processor import Processor
-from lockstep.commands.restore import restore
+from lockstep.commands.restore import now, restore
 from lockstep.commands.topics import ensure
 from lockstep.kafka_clients import admin
 from shop.aggregates.accounts import Deposit, Open, Transfer, Withdraw
@@ -158,7 +160,7 @@ def test_a_writer_reads_its_own_write_from_the_log(bank, settings):
             assert (steps[-1].entity.state.balance, steps[-1].entity.version) == (total, outcome.version)
 
 
-def test_a_long_history_is_not_read_again_because_a_snapshot_has_it(bank, settings):
+def test_a_long_history_is_not_read_again_because_a_snapshot_has_it(bank, settings, monkeypatch):
     accounts = bank(snapshot_every=10)
     with accounts.deciding():
         accounts.send(opened("alice"))
@@ -168,6 +170,11 @@ def test_a_long_history_is_not_read_again_because_a_snapshot_has_it(bank, settin
     assert restored.unsaved == 5, "25 events, and a snapshot of 20"
     with_all = history(settings, accounts.aggregate, "GBP", "alice")[-1].entity
     assert restored.entities["GBP", "alice"] == with_all
+    began = []
+    monkeypatch.setattr("lockstep.commands.restore.events", lambda *where: began.append(where[-1]) or events(*where))
+    assert now(settings, accounts.aggregate, "GBP", "alice") == with_all
+    assert began == [20], "the events before it are not read"
+    assert now(settings, accounts.aggregate, "GBP", "nobody") == Entity(accounts.aggregate.initial)
     with accounts.deciding():
         assert accounts.send(Withdraw(ledger="GBP", account="alice", amount=24)).status == "accepted"
 
