@@ -1,5 +1,6 @@
 """Tables of the source databases that are captured from now on, or not any more, and what they lack."""
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from lockstep.contracts import Contract
     from lockstep.settings import Settings
     from lockstep.stack.source import SourceServer, SourceTable
+
+
+# A name that PostgreSQL reads as it is.
+_PLAIN = re.compile("[a-z_][a-z0-9_]*")
 
 
 def look(settings: "Settings") -> Capture:
@@ -52,6 +57,7 @@ def lacks(name: str, contract: "Contract", table: "SourceTable | None") -> "Iter
     Args:
         table: None: the database has no table of this name.
     """
+    in_sql = ".".join(part if _PLAIN.fullmatch(part) else f'"{part}"' for part in name.split(".", 1))
     if table is None:
         yield "the database has no such table: create it, and its rows are captured from the first on"
         return
@@ -62,7 +68,9 @@ def lacks(name: str, contract: "Contract", table: "SourceTable | None") -> "Iter
         yield f"it has no column {', '.join(missing)}, which will be null: correct the contract, or add it"
     if not table.has_old_rows:
         each = (
-            "each of its partitions: ALTER TABLE ... REPLICA" if table.is_partitioned else f"ALTER TABLE {name} REPLICA"
+            "each of its partitions: ALTER TABLE ... REPLICA"
+            if table.is_partitioned
+            else f"ALTER TABLE {in_sql} REPLICA"
         )
         yield f"its deletes have no more than the key: {each} IDENTITY FULL"
     if not table.is_published and table.is_partitioned:
@@ -71,6 +79,6 @@ def lacks(name: str, contract: "Contract", table: "SourceTable | None") -> "Iter
             "(publish_via_partition_root = true)"
         )
     elif not table.is_published:
-        yield f"the publication lockstep does not have it: ALTER PUBLICATION lockstep ADD TABLE {name}"
+        yield f"the publication lockstep does not have it: ALTER PUBLICATION lockstep ADD TABLE {in_sql}"
     if not table.is_readable:
-        yield f"the platform's user may not read it: GRANT SELECT ON {name} to it"
+        yield f"the platform's user may not read it: GRANT SELECT ON {in_sql} to it"

@@ -31,7 +31,7 @@ def source_now(settings: Settings, database: str) -> tuple[str, int]:
 
 
 def without_old_rows(settings: Settings, database: str, tables: Iterable[str]) -> list[str]:
-    """Those of the tables (``schema.name``), and of their partitions, that exist without ``REPLICA IDENTITY FULL``, sorted.
+    """Those of the tables (``schema.name``), and of their partitions, without ``REPLICA IDENTITY FULL``: as SQL has their names.
 
     Their changes do not have the row as it was before. Debezium invents values for the columns of a deleted row that are NOT
     NULL: empty texts, zeros, and the year 1970.
@@ -42,7 +42,7 @@ def without_old_rows(settings: Settings, database: str, tables: Iterable[str]) -
     found = _rows(
         settings,
         database,
-        "SELECT DISTINCT p.relnamespace::regnamespace::text || '.' || p.relname FROM pg_class c "
+        "SELECT DISTINCT format('%%s.%%I', p.relnamespace::regnamespace, p.relname) FROM pg_class c "
         "JOIN pg_namespace n ON n.oid = c.relnamespace "
         "JOIN pg_class p ON p.oid = c.oid OR p.oid IN (SELECT relid FROM pg_partition_tree(c.oid)) "
         "WHERE n.nspname || '.' || c.relname = ANY(%s) AND p.relkind = 'r' AND p.relreplident <> 'f' ORDER BY 1",

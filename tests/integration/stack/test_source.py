@@ -22,6 +22,8 @@ def test_tables_that_do_not_tell_their_old_rows_are_found(settings, sql):
     for name, identity in zip(names[:3], ("DEFAULT", "FULL", "NOTHING"), strict=True):
         sql.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY); ALTER TABLE {name} REPLICA IDENTITY {identity}")
     assert without_old_rows(settings, settings.package, reversed(names)) == [names[0], names[2]]
+    sql.execute(f'CREATE TABLE public."E_{suffix}" (id INT PRIMARY KEY)')
+    assert without_old_rows(settings, settings.package, [f"public.E_{suffix}"]) == [f'public."E_{suffix}"']
 
 
 def test_a_partitioned_table_tells_its_old_rows_where_its_partitions_do(settings, sql):

@@ -33,6 +33,11 @@ def test_what_a_table_lacks_is_said_with_the_way_to_it(table: SourceTable | None
     assert [line.partition(":")[0] for line in lacks("public.orders", ORDERS, table)] == said
 
 
+def test_what_helps_names_the_table_as_sql_does() -> None:
+    (said,) = lacks("public.Orders", ORDERS, replace(SOUND, has_old_rows=False))
+    assert said.endswith(': ALTER TABLE public."Orders" REPLICA IDENTITY FULL')
+
+
 def test_a_partitioned_table_has_old_rows_where_its_partitions_have() -> None:
     poor = replace(SOUND, is_partitioned=True, has_old_rows=False)
     (said,) = lacks("public.orders", ORDERS, poor)
