@@ -12,11 +12,12 @@ from tests.support.shop import START, Shop, add_partitions
 from lockstep import lake, ledger
 from lockstep.batch.rollup import roll_up
 from lockstep.control import database
-from lockstep.definition.tables import bronze_of, silver_of
+from lockstep.definition.tables import Tables, bronze_of, silver_of
 from lockstep.errors import DataLoss, LedgerBroken, TopicRecreated
 from lockstep.ingest.bronze import accept_gap, ingest
 from lockstep.ingest.truncation import accept_recreation
 from lockstep.kafka_clients import admin, confluent_config, ensure_topics
+from lockstep.lake import writes
 from lockstep.ledger import heads
 from lockstep.refine.silver import refine
 
@@ -55,6 +56,24 @@ def test_the_raw_bytes_key_headers_and_kafka_time_are_kept(spark, settings, stre
     assert bytes(found[b"\x00\xff"]["key"]) == b"k"
     assert found[b"\x00\xff"]["timestamp"] == datetime(2026, 11, 10, 10, 0, 12, 500_000)
     assert [h["key"] for h in found[None]["headers"]] == ["lockstep-heartbeat"]
+
+
+@pytest.mark.parametrize("small", [20_000, 0], ids=["without Spark", "with Spark"])
+def test_the_statistics_of_bronze_and_quarantine_have_nothing_of_a_record(
+    spark, settings, stream, shop, monkeypatch, small
+):
+    monkeypatch.setattr(writes, "SMALL_ROWS", small)
+    shop.view("e1", 0, user_id="ann")
+    shop.raw(b"broken, of ann", 1, key="ann", headers=[("of", b"ann")])
+    shop.flush()
+    ingest(spark, settings, stream, "run")
+    refine(spark, settings, stream, "run")
+    for table, of_a_place in ((Tables.of(stream).bronze, ""), (Tables.of(stream).quarantine, "_")):
+        files = [stats for commit in lake.commits(settings, table) for stats in commit.files]
+        named = {name for stats in files for end in ("minValues", "maxValues") for name in stats.get(end, ())}
+        names = {f"{of_a_place}{name}" for name in ("topic", "partition", "offset")}
+        others = {"timestamp", "timestamp_type"} if not of_a_place else {"_arrival", "_reason"}
+        assert names <= named <= names | others
 
 
 def test_a_write_that_runs_twice_under_one_transaction_id_is_there_once(spark, settings, stream, shop, rows):
