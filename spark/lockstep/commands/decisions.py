@@ -70,6 +70,11 @@ class Partition(Generic[AnyState, AnyCommand, AnyEvent]):
             return self._reject(command_id, at, Rejection(Reason.INVALID, problems_of(error)))
         return self._decide(command, at)
 
+    def pass_to(self, at: datetime | None) -> None:
+        """Decide nothing earlier than this from now on."""
+        if at is not None:
+            self.clock = max(at, self.clock or at)
+
     def forget(self) -> None:
         """Forget the commands whose time of being answered again is over."""
         while self.outcomes and self.clock:

@@ -21,7 +21,7 @@ from lockstep.commands.decisions import Partition
 from lockstep.commands.errors import CommandsFailed, Fenced
 from lockstep.commands.records import COMMAND_OFFSET, Record, Recorded, event_value, snapshot_records
 from lockstep.commands.restore import restore
-from lockstep.commands.topics import ensure, milliseconds, reader, record_of
+from lockstep.commands.topics import admin, ensure, milliseconds, newest_time, reader, record_of
 from lockstep.failpoints import failpoint
 from lockstep.kafka_clients import confluent_config, is_fenced, produce
 
@@ -50,7 +50,7 @@ class Processor:
         self.settings, self.aggregate, self.number = settings, aggregate, number
         self._commands = aggregate.topic("commands")
         self._group = f"lockstep.{self._commands}"
-        self._producer = self._open()
+        self._producer, self._admin = self._open(), admin(settings)
         # Whatever an older processor began is over by now, so the log is final.
         self._partition: Partition[Any, Any, Any] = restore(settings, aggregate, number)
         self._consumer = reader(settings, self._commands, number, self._partition.position, **{"group.id": self._group})
@@ -109,6 +109,9 @@ class Processor:
 
     def _write(self, records: list[Record]) -> None:
         partition = self._partition
+        # Where the topic is a stream too, it has heartbeats. A command that has waited is older than those, and views would leave
+        # out its events as late.
+        partition.pass_to(newest_time(self._admin, self.aggregate.topic("events"), self.number))
         partition.forget()
         decisions = [self._decide(record) for record in records]
         new = [recorded for _, events in decisions for recorded in events]

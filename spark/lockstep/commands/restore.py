@@ -6,7 +6,7 @@ from lockstep.commands.aggregate import Aggregate, Entity
 from lockstep.commands.decisions import Partition
 from lockstep.commands.log import events
 from lockstep.commands.records import COMMAND_OFFSET, Outcome, partition_of, read_snapshot
-from lockstep.commands.topics import committed, first_since, newest_time
+from lockstep.commands.topics import admin, committed, first_since, newest_time
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -43,7 +43,8 @@ def _remember(settings: "Settings", partition: Partition[Any, Any, Any]) -> None
     A group's offsets would not do as the position: Kafka forgets them when no command has come for a week.
     """
     topic, number = partition.aggregate.topic("outcomes"), partition.number
-    newest = newest_time(settings, topic, number)
+    client = admin(settings)
+    newest = newest_time(client, topic, number)
     if newest is None:
         return
     since = newest - partition.aggregate.dedup_window

@@ -13,7 +13,8 @@ from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 from lockstep.commands.aggregate import Aggregate
 from lockstep.commands.errors import LogUnreadable, TopicsDiffer
 from lockstep.commands.records import Record
-from lockstep.kafka_clients import KEEP_ALL, confluent_config, create_topics
+from lockstep.contracts import CONTRACTS
+from lockstep.kafka_clients import KEEP_ALL, configs, confluent_config, create_topics
 
 if TYPE_CHECKING:
     from lockstep.settings import Settings
@@ -37,10 +38,15 @@ _CONFIGS = {
 def ensure(settings: "Settings", aggregate: Aggregate[Any, Any, Any]) -> None:
     """Create the aggregate's topics that are missing.
 
+    The topic of a stream has the settings that its contract gives it, whoever is the first to create it.
+
     Raises:
         TopicsDiffer: one has another number of partitions than the aggregate, so that keys would be in other partitions.
     """
-    names = {aggregate.topic(part): configs for part, configs in _CONFIGS.items()}
+    of_streams = {contract.topic: configs(contract) for contract in CONTRACTS.values()}
+    names = {aggregate.topic(part): own for part, own in _CONFIGS.items()} | {
+        topic: of_streams[topic] for topic in map(aggregate.topic, _CONFIGS) if topic in of_streams
+    }
     create_topics(settings, {n: {"num_partitions": aggregate.partitions, "configs": c} for n, c in names.items()})
     with closing(_consumer(settings)) as reader:
         topics = reader.list_topics(timeout=_TIMEOUT_SECONDS).topics
@@ -121,12 +127,15 @@ def committed(settings: "Settings", topic: str, partition: int, start: int = 0) 
                 )
 
 
-def newest_time(settings: "Settings", topic: str, partition: int) -> datetime | None:
-    """The newest Kafka timestamp of a partition (UTC); None: it has no record."""
+def admin(settings: "Settings") -> AdminClient:
+    """Who asks :func:`newest_time`. Hold it as long as the answer is awaited."""
+    return AdminClient(confluent_config(settings) | {"log_level": 0})
+
+
+def newest_time(client: AdminClient, topic: str, partition: int) -> datetime | None:
+    """The newest Kafka timestamp of a partition (UTC), of heartbeats too; None: it has no record."""
     place = TopicPartition(topic, partition)
     newest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
-    # As long as the answer is awaited, somebody must hold the client.
-    client = AdminClient(confluent_config(settings) | {"log_level": 0})
     asked = client.list_offsets({place: newest})
     found = asked[place].result(_TIMEOUT_SECONDS)
     return _time(found.timestamp) if found.offset >= 0 else None

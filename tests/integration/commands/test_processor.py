@@ -3,14 +3,16 @@
 import os
 import random
 import signal
+import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from confluent_kafka import Producer
 from kafka import TopicPartition
 
 from lockstep.commands.aggregate import Entity
@@ -21,8 +23,11 @@ from lockstep.commands.log import events
 from lockstep.commands.processor import Processor
 from lockstep.commands.restore import now, restore
 from lockstep.commands.topics import ensure
-from lockstep.kafka_clients import admin
-from shop.aggregates.accounts import Deposit, Open, Transfer, Withdraw
+from lockstep.contracts import CONTRACTS
+from lockstep.contracts.contract import HEARTBEAT
+from lockstep.deploy.topics import differences
+from lockstep.kafka_clients import admin, confluent_config
+from shop.aggregates.accounts import AGGREGATE, Deposit, Open, Transfer, Withdraw
 
 TRANSFERS = 1_000
 WRITERS = 4
@@ -148,6 +153,32 @@ def test_a_processor_that_starts_when_kafka_has_forgotten_its_group_decides_noth
     with accounts.deciding():
         assert accounts.send(deposit("alice", 5)).version == 3
     assert [*balances(accounts.read("events"))][-1]["alice"] == 15
+
+
+def test_no_event_is_older_than_the_heartbeats_that_came_while_its_command_waited(bank, settings):
+    # Else no view would count it: where the topic is a stream, heartbeats tell views how far its time has come.
+    accounts = bank()
+    accounts.produce(opened("alice"))
+    passed = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=1)
+    quiet = Producer(confluent_config(settings))
+    quiet.produce(
+        accounts.aggregate.topic("events"), headers={HEARTBEAT: b"1"}, timestamp=int(passed.timestamp() * 1000)
+    )
+    assert quiet.flush(30) == 0
+    with accounts.deciding():
+        assert accounts.send(deposit("alice", 10)).version == 2
+    steps = history(settings, accounts.aggregate, "GBP", "alice")
+    assert [step.entity.at for step in steps] == [passed, passed]
+
+
+def test_the_topic_of_a_stream_is_as_its_contract_says_where_a_processor_is_the_first_to_create_it(
+    settings, monkeypatch
+):
+    aggregate = replace(AGGREGATE, name=f"accounts_{uuid.uuid4().hex[:8]}")
+    contract = replace(CONTRACTS["page_views"], name=aggregate.name, topic=aggregate.topic("events"))
+    monkeypatch.setitem(CONTRACTS, contract.name, contract)
+    ensure(settings, aggregate)
+    assert differences(settings, [contract]) == {}
 
 
 def test_a_writer_reads_its_own_write_from_the_log(bank, settings):

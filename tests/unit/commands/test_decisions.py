@@ -148,6 +148,16 @@ def test_times_of_events_never_fall_even_where_the_brokers_clock_does():
     assert times == [START + timedelta(minutes=m) for m in (5, 5, 6)]
 
 
+def test_no_event_is_older_than_what_its_log_has_passed():
+    partition = Partition(BANK, 0)
+    commands = [Open(ledger="GBP", account=name) for name in ("ann", "bob", "cid")]
+    times = []
+    for number, (command, passed) in enumerate(zip(commands, (None, 3, 1), strict=True)):
+        partition.pass_to(passed and START + timedelta(minutes=passed))
+        times.append(partition.decide(record(command, number))[1][0].at)
+    assert times == [START + timedelta(minutes=m) for m in (0, 3, 3)]
+
+
 def test_a_snapshot_by_another_evolve_is_left_out():
     partition = Partition(BANK, 0)
     decided(partition, [Open(ledger="GBP", account="ann")])
