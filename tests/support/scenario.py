@@ -41,6 +41,14 @@ POOLS: dict[str, list[Any]] = {
     "sensor_id": ["t1", "t2", "t3"],
     "metric": ["temperature"],
     "kind": ["sale", "sale", "sale", "cancellation"],
+    "ledger": ["GBP", "EUR"],
+    "cart_id": [f"c{n}" for n in range(1, 5)],
+    **{name: ["outside", "alice", "bob", "carol"] for name in ("account", "from_account", "to_account")},
+}
+# By stream, the kinds of an aggregate's events.
+TYPES = {
+    "account_events": ["opened", "deposited", "withdrawn", "transferred"],
+    "cart_events": ["added", "added", "added", "removed", "quantity_set", "checked_out"],
 }
 
 
@@ -74,6 +82,8 @@ def _event(stream: str, contract: Contract, dice: Random, second: float, **chang
     """A valid event, which arrives when it happened; ``changes`` replace columns."""
     at = START + timedelta(seconds=round(second, 3))
     row = _row(contract, dice, at) | {"event_id": f"{dice.getrandbits(64):016x}", contract.event_time: _iso(at)}
+    if stream in TYPES:
+        row["type"] = dice.choice(TYPES[stream])
     key = "/".join(str(row[name]) for name in contract.key).encode()
     return Sent(stream, key, json.dumps(row | changes).encode(), at)
 

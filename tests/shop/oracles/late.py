@@ -6,9 +6,11 @@ from tests.shop.oracles.record import Record, accepted, delay
 
 # By view, the event streams that it reads, and after how many seconds an event of them is late.
 LATE_AFTER: dict[str, tuple[tuple[str, ...], float]] = {
+    "account_balances": (("account_events",), 10),
     "activity_within_five_minutes": (("page_views", "searches", "clicks"), 10),
     "ad_click_through": (("impressions", "clicks"), 10),
     "ad_ctr": (("impressions", "clicks"), 10),
+    "cart_contents": (("cart_events",), 10),
     "failed_logins": (("logins",), 10),
     "fraud_alerts": (("logins", "payments"), 10),
     "orders_in_eight_minutes": (("payments",), 30),

@@ -6,6 +6,8 @@ from typing import Any
 
 # Columns that events must have besides their id and time, by stream: repeated here, because an oracle does not ask the contracts.
 REQUIRED: dict[str, tuple[str, ...]] = {
+    "account_events": ("command_id", "type", "ledger"),
+    "cart_events": ("command_id", "type", "cart_id"),
     "clicks": ("user_id", "session_id"),
     "follows": ("user_id", "product_id", "follows"),
     "impressions": ("user_id", "ad_id"),

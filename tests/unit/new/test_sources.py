@@ -56,10 +56,10 @@ def check(text: str, source: str, name: str, before: str, table: str, after: str
 @pytest.mark.parametrize(
     ("source", "name", "before", "after"),
     [
-        ("silver", "aaa", "    tables:\n", "      - name: clicks\n"),
+        ("silver", "aaa", "    tables:\n", "      - name: account_events\n"),
         ("silver", "messages", "null: there are none.'\n", "      - name: order_lines\n"),
         ("silver", "visits", "its Kafka timestamp.'\n", "\n  - name: gold\n"),
-        ("gold", "aaa", "    tables:\n", "      - name: activity_within_five_minutes\n"),
+        ("gold", "aaa", "    tables:\n", "      - name: account_balances\n"),
         ("gold", "zzz", "The number of the other product.\n", ""),
     ],
 )
