@@ -1,8 +1,12 @@
 """The names of tables in the Spark server. They are in its memory, so the first client after its start registers them."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
 
 from lockstep import lake, session
 from lockstep.batch import late
@@ -18,6 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lockstep.settings import Settings
+
+
+log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -47,7 +54,17 @@ def derive(spark: "SparkSession", settings: "Settings") -> None:
         if lake.register(spark, settings):
             # Leave out a view that is not valid: it must not stop the clients of the other views.
             views = [view for view in named(settings.views) if not problems(view)]
-            history.define(spark, settings, CONTRACTS.values())
-            late.define_all(spark, settings, views)
-            merged.publish(spark, settings, views)
+            for contract in CONTRACTS.values():
+                _define(contract.name, partial(history.define, spark, settings, [contract]))
+            for view in views:
+                _define(view.name, partial(late.define, spark, settings, view))
+            merged.publish_or_log(spark, settings, views)
             published.show(spark, settings)
+
+
+def _define(name: str, define: Callable[[], None]) -> None:
+    """Create the SQL views of a stream or a view, if their tables can be read: one that is torn must not stop the others."""
+    try:
+        define()
+    except PySparkException as error:
+        log.error("The SQL views of %s are not there: %s", name, str(error).partition("\n")[0])

@@ -1,10 +1,24 @@
 """The platform's errors. Each says what happened, where, and what to do."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class LockstepError(Exception):
     """Lockstep cannot go on by itself."""
+
+
+class SomeFailed(LockstepError):
+    """Some of several items failed, and the others are done. The message names each with its reason.
+
+    Args:
+        what: was done to them, such as ``publish the results``.
+        failures: by item, why it failed.
+    """
+
+    def __init__(self, what: str, failures: Mapping[str, Exception]) -> None:
+        reasons = "\n  ".join(f"{item}: {error}" for item, error in failures.items())
+        super().__init__(f"{what}: {len(failures)} failed, the others are done:\n  {reasons}")
+        self.failures = failures
 
 
 class DataLoss(LockstepError):

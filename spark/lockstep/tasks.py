@@ -4,7 +4,8 @@ Each function opens its own client of the Spark server. Every function may run a
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -131,18 +132,37 @@ def gate(layer: str, run_id: str, results: Results) -> dict[str, int]:
     results.nothing_new(table for table in of_layer if table not in unchecked)
     if not unchecked:
         return {}
-    try:
-        with connect(settings, "gate") as spark:
+    with connect(settings, "gate") as spark:
+        publish = partial(merged.publish, spark, settings, chosen(settings.views)) if layer == "gold" else _nothing
+        with _and_then(publish):
             try:
                 outcomes = run_gates(spark, settings, unchecked, run_id)
-                results.add(*map(checked, outcomes))
-            finally:
-                if layer == "gold":
-                    merged.publish(spark, settings, chosen(settings.views))
-    except GateFailed as shut:
-        results.add(*map(checked, shut.outcomes))
-        raise
+            except GateFailed as shut:
+                results.add(*map(checked, shut.outcomes), *_failed(shut.unread))
+                raise
+            results.add(*map(checked, outcomes))
     return {outcome.table: len(outcome.results) for outcome in outcomes}
+
+
+@contextmanager
+def _and_then(follow: Callable[[], None]) -> Iterator[None]:
+    """Do this after some work, also when that has failed: its error is raised then, with what else has failed as a note."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            follow()
+        except LockstepError as another:
+            error.add_note(str(another))
+        raise
+    follow()
+
+
+def _nothing() -> None: ...
+
+
+def _failed(failures: Mapping[str, Exception]) -> Iterator[TableResult]:
+    return (TableResult(name, Outcome.FAILED, detail=str(error)) for name, error in failures.items())
 
 
 def publish_changelogs() -> dict[str, int]:
@@ -165,11 +185,13 @@ def reconcile(run_id: str, results: Results) -> dict[str, str]:
     settings = configuration.load()
     views = chosen(settings.views)
     compare = results.each(reconciliation.reconcile, serving_of, compared)
-    try:
-        reports = for_each("reconcile", compare, views, run_id)
-    finally:
+
+    def publish() -> None:
         with connect(settings, "reconcile") as spark:
             merged.publish(spark, settings, views)
+
+    with _and_then(publish):
+        reports = for_each("reconcile", compare, views, run_id)
     return verdicts(reports.values())
 
 
@@ -198,16 +220,16 @@ def clean_airflow() -> None:
 def maintain(run_id: str, results: Results) -> list[str]:
     """Compact tables and remove files that no reader needs any more; one line for each table."""
     settings = configuration.load()
-    try:
-        with connect(settings, "maintain") as spark:
-            # Before it, because readers of an older version would miss its files. After it, because they read the newest faster.
-            merged.publish(spark, settings, chosen(settings.views))
-            done = maintenance.maintain(spark, settings, lake.tables(settings), run_id)
-            merged.publish(spark, settings, chosen(settings.views))
-    except MaintenanceFailed as failure:
-        results.add(*map(compacted, failure.done))
-        failed = ((name, str(error)) for name, error in failure.failures.items())
-        results.add(*(TableResult(name, Outcome.FAILED, detail=reason) for name, reason in failed))
-        raise
-    results.add(*map(compacted, done))
+    views = chosen(settings.views)
+    with connect(settings, "maintain") as spark:
+        # Before it, because readers of an older version would miss its files. What fails here fails again after it.
+        merged.publish_or_log(spark, settings, views)
+        # After it, because they read the newest faster.
+        with _and_then(partial(merged.publish, spark, settings, views)):
+            try:
+                done = maintenance.maintain(spark, settings, lake.tables(settings), run_id)
+            except MaintenanceFailed as failure:
+                results.add(*map(compacted, failure.done), *_failed(failure.failures))
+                raise
+            results.add(*map(compacted, done))
     return [f"{r.table}: {r.files_before} files before, {r.files_after} files after" for r in done]

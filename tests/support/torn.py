@@ -30,3 +30,8 @@ def lose_data(commits: list[Path]) -> None:
         actions = [json.loads(line) for line in commit.read_text().splitlines()]
         for path in [action["add"]["path"] for action in actions if "add" in action]:
             (commit.parents[1] / path).write_bytes(b"")
+
+
+def tear(settings: Settings, table: str) -> None:
+    """Cut the newest commit of a table short."""
+    cut(newest_commits(settings, table, 1))

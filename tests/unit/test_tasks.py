@@ -12,6 +12,7 @@ from tests.support.ports import own_ports
 
 from lockstep import tasks
 from lockstep.definition import View
+from lockstep.errors import LedgerBroken, SomeFailed
 from lockstep.for_each import TaskFailed
 from lockstep.ledger import Entry
 from lockstep.quality.gate import GateFailed
@@ -99,3 +100,26 @@ def test_readers_get_the_tables_that_have_passed_also_when_the_gate_of_another_i
     with pytest.raises(GateFailed) if is_shut else nullcontext():
         tasks.gate("gold", "run-1", Results())
     assert published == ["page_views_per_minute"]
+
+
+def test_a_table_that_cannot_be_read_and_views_that_stay_as_they_were_are_named_together(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torn = LedgerBroken("version 2 was cut short")
+
+    def run_gates(*_: object) -> list[Outcome]:
+        raise GateFailed([], {"gold.ad_ctr": torn})
+
+    def publish(*_: object) -> None:
+        raise SomeFailed("Readers see some views as they were before", {"serving.ad_ctr": torn})
+
+    monkeypatch.setattr(tasks.readiness, "unchecked", lambda *_: ["gold.ad_ctr"])
+    monkeypatch.setattr(tasks, "connect", lambda *_: nullcontext())
+    monkeypatch.setattr(tasks, "run_gates", run_gates)
+    monkeypatch.setattr(tasks.merged, "publish", publish)
+    results = Results()
+    with pytest.raises(GateFailed, match=r"gold\.ad_ctr could not be checked: version 2 was cut short") as failure:
+        tasks.gate("gold", "run-1", results)
+    assert "serving.ad_ctr: version 2 was cut short" in failure.value.__notes__[0]
+    [row] = [row for row in results.as_rows() if row["table"] == "gold.ad_ctr"]
+    assert row["outcome"] == "failed"

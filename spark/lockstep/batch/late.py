@@ -8,7 +8,7 @@ from lockstep.definition.columns import LATE
 from lockstep.definition.tables import Tables, late_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
@@ -30,12 +30,6 @@ def define(spark: "SparkSession", settings: "Settings", view: "View") -> None:
     union = {name: kind for own in reversed(columns.values()) for name, kind in own.items()}
     branches = (_branch(view, log, time, columns[log], union) for log, time in times.items())
     lake.create_view(spark, settings, late_of(view), {**union, **LATE}, " UNION ALL ".join(branches))
-
-
-def define_all(spark: "SparkSession", settings: "Settings", views: "Iterable[View]") -> None:
-    """Create the SQL views of the late rows of several views."""
-    for view in views:
-        define(spark, settings, view)
 
 
 def _branch(view: "View", log: str, time: str, own: "Mapping[str, str]", union: "Mapping[str, str]") -> str:

@@ -6,6 +6,7 @@ from lockstep import lake, ledger
 from lockstep.control.leases import lease
 from lockstep.definition.columns import BRONZE
 from lockstep.definition.tables import bronze_of
+from lockstep.errors import LedgerBroken
 from lockstep.failpoints import failpoint
 from lockstep.ingest.consumer import read_small
 from lockstep.ingest.offsets import forbidden_topics, offsets_of_existing_topics, topic_offsets
@@ -17,7 +18,7 @@ from lockstep.ledger.planning import plan
 from lockstep.ledger.ranges import Range, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     import pyarrow as pa
@@ -35,9 +36,19 @@ PROPERTIES = ledger.RETENTION | {"delta.dataSkippingStatsColumns": "topic,partit
 def behind(settings: "Settings", contracts: "Iterable[Contract]") -> "list[Contract]":
     """The contracts whose topic exists, and is not as their ledger has left it. Asks the brokers, and never Spark.
 
-    A topic that the account may not see is one of them: its ingest says so.
+    One whose topic the account may not see is among them, and one whose log is torn: its ingest says so, and the others go on.
     """
-    newest = [(contract, ledger.latest(settings, bronze_of(contract))) for contract in contracts]
+    newest: list[tuple[Contract, ledger.Entry | None]] = []
+    torn: list[Contract] = []
+    for contract in contracts:
+        try:
+            newest.append((contract, ledger.latest(settings, bronze_of(contract))))
+        except LedgerBroken:
+            torn.append(contract)
+    return torn + _changed(settings, newest)
+
+
+def _changed(settings: "Settings", newest: "Sequence[tuple[Contract, ledger.Entry | None]]") -> "list[Contract]":
     epochs = {contract.topic: entry.epochs for contract, entry in newest if entry}
     offsets = offsets_of_existing_topics(settings, [contract.topic for contract, _ in newest], epochs)
     forbidden = forbidden_topics(settings, (c.topic for c, _ in newest if c.topic not in offsets))

@@ -135,6 +135,8 @@ def _maintain(
     spark: "SparkSession", settings: "Settings", held: Mapping[str, int], table: str, run_id: str
 ) -> MaintenanceResult:
     with lease(settings, written_under(table), run_id):
+        # Nothing is written after a newest commit that is torn: delta-rs would go on after one that is empty.
+        next(lake.commits(settings, table), None)
         opened = SmallCommits(settings, table)
         if table.startswith(archive.LAYERS):
             opened.set_properties(RETENTION)
@@ -152,7 +154,7 @@ def _maintain(
 
 
 def _vacuum_mart(spark: "SparkSession", settings: "Settings", table: str) -> None:
-    if table in published.unpublished(settings):
+    if published.is_unpublished(settings, table):
         # The files that readers need may not be those of the newest version. The next run of the marts puts it right.
         return
     spark.sql(f"VACUUM delta.`{lake.path(settings, table)}` RETAIN {max(settings.retain_hours, SPARKS_LEAST)} HOURS")

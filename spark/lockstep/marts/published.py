@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 
 from lockstep import lake
+from lockstep.errors import LedgerBroken
 from lockstep.failpoints import failpoint
 from lockstep.ledger.ops_table import OpsTable, Rows
 
@@ -65,6 +66,12 @@ def unpublished(settings: "Settings") -> list[str]:
         for table in lake.tables(settings, (lake.MARTS,))
         if not _is_seen(settings, table, published.versions.get(table))
     ]
+
+
+def is_unpublished(settings: "Settings", table: str) -> bool:
+    """Whether this table is among :func:`unpublished`, whatever the others are like."""
+    published = current(settings) or Published({})
+    return not _is_seen(settings, table, published.versions.get(table))
 
 
 def begin(spark: "SparkSession", settings: "Settings", run_id: str) -> None:
@@ -136,14 +143,16 @@ def show(spark: "SparkSession", settings: "Settings") -> None:
 
 
 def _of_tables(settings: "Settings", published: Published) -> list[tuple[str, str]]:
-    return [
-        (
-            table,
-            f"SELECT * FROM {lake.table_name(settings, table)} VERSION AS OF {_same_rows(settings, table, version):d}",  # noqa: S608
-        )
-        for table, version in published.versions.items()
-        if lake.exists(settings, table)
-    ]
+    found = []
+    for table, version in published.versions.items():
+        if lake.exists(settings, table):
+            try:
+                same = _same_rows(settings, table, version)
+            except LedgerBroken as error:
+                log.error("Readers see %s as before: %s", table, error)
+                continue
+            found.append((table, f"SELECT * FROM {lake.table_name(settings, table)} VERSION AS OF {same:d}"))  # noqa: S608
+    return found
 
 
 def _definitions(spark: "SparkSession", settings: "Settings") -> dict[str, str]:

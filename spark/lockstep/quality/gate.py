@@ -5,6 +5,7 @@ Then nothing downstream of the table runs, and readers keep the last version tha
 ``import great_expectations`` takes seconds, so it is imported only when there are rows to check.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -12,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
 
 from lockstep import lake
-from lockstep.errors import LockstepError
+from lockstep.errors import LedgerBroken, LockstepError
 from lockstep.failpoints import failpoint
 from lockstep.quality import docs, outcomes
 from lockstep.quality.checks import Check, check
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+log = logging.getLogger(__name__)
 # Three values show what is wrong with a column, and the message stays one line.
 _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 3}
 
@@ -38,17 +42,21 @@ class GateFailed(LockstepError):
 
     Args:
         outcomes: of all tables that were checked.
+        unread: by table that could not be read, the reason. Its gate stays shut.
     """
 
-    def __init__(self, outcomes: list[Outcome]) -> None:
+    def __init__(self, outcomes: list[Outcome], unread: Mapping[str, Exception] = MappingProxyType({})) -> None:
         reasons = [f"{o.table} ({o.slice}): {reason}" for o in outcomes for reason in o.failed]
-        super().__init__(
-            "The gate is shut, nothing downstream runs:\n  "
-            + "\n  ".join(reasons)
-            + "\n`lockstep quality show TABLE` and the data docs have each check and its trend. Replace the rows by a replay, or "
+        what_to_do = (
+            "\n`lockstep quality show TABLE` and the data docs have each check and its trend. Replace the rows by a replay, or "
             "change the suite in expectations/."
         )
-        self.outcomes = outcomes
+        super().__init__(
+            "The gate is shut, nothing downstream runs:\n  "
+            + "\n  ".join([*reasons, *(f"{table} could not be checked: {error}" for table, error in unread.items())])
+            + (what_to_do if reasons else "")
+        )
+        self.outcomes, self.unread = outcomes, unread
 
 
 def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str], run_id: str) -> list[Outcome]:
@@ -61,22 +69,37 @@ def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str]
         One outcome for each table that had new rows.
 
     Raises:
-        GateFailed: at least one check failed that is not a warning. The message names each table, expectation and some
-            values. The outcomes of all tables are written before.
+        GateFailed: at least one check failed that is not a warning, or a table could not be read. The message names each
+            table, expectation and some values. The outcomes of all other tables are written before.
         SuiteMissing: a table has no suite.
     """
     with outcomes.TABLE.writing(spark, settings, run_id) as commit:
         before = GateState.of(commit.newest())
-        slices = [pending(settings, table, before.positions.get(table, -1)) for table in tables]
-        results = [validate(spark, settings, new, before.distributions.get(new.table, {})) for new in slices if new]
-        if not results:
-            return []
-        outcomes.write(commit, results, before, run_id)
-        docs.add(settings, results, run_id)
-    failpoint("gate-passed")
-    if any(outcome.failed for outcome in results):
-        raise GateFailed(results)
+        results, unread = _validate_each(spark, settings, tables, before)
+        if results:
+            outcomes.write(commit, results, before, run_id)
+            docs.add(settings, results, run_id)
+    if results:
+        failpoint("gate-passed")
+    if unread or any(outcome.failed for outcome in results):
+        raise GateFailed(results, unread)
     return results
+
+
+def _validate_each(
+    spark: "SparkSession", settings: "Settings", tables: Iterable[str], before: GateState
+) -> tuple[list[Outcome], dict[str, Exception]]:
+    """The outcome of each table that has new rows, and why others could not be read."""
+    results: list[Outcome] = []
+    unread: dict[str, Exception] = {}
+    for table in tables:
+        try:
+            if new := pending(settings, table, before.positions.get(table, -1)):
+                results.append(validate(spark, settings, new, before.distributions.get(table, {})))
+        except (LedgerBroken, DeltaError, PySparkException) as error:
+            log.exception("%s could not be checked", table)
+            unread[table] = error
+    return results, unread
 
 
 def validate(

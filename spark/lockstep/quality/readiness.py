@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.tables import silver_of
+from lockstep.errors import LedgerBroken
 from lockstep.quality import outcomes
 from lockstep.quality.slices import pending
 
@@ -17,9 +18,16 @@ log = logging.getLogger(__name__)
 
 
 def unchecked(settings: "Settings", tables: Iterable[str]) -> list[str]:
-    """The tables that have rows which no gate has passed yet."""
+    """The tables that have rows which no gate has passed yet. One whose log is torn may have: its gate says so."""
     positions = outcomes.latest(settings).positions
-    return [table for table in tables if pending(settings, table, positions.get(table, -1))]
+    return [table for table in tables if _has_new(settings, table, positions.get(table, -1))]
+
+
+def _has_new(settings: "Settings", table: str, since: int) -> bool:
+    try:
+        return pending(settings, table, since) is not None
+    except LedgerBroken:
+        return True
 
 
 def is_open(settings: "Settings", table: str) -> bool:

@@ -13,10 +13,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deltalake.exceptions import DeltaError
+
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
 from lockstep.definition.columns import FIRST_GENERATION, QUARANTINE, log_columns
 from lockstep.definition.tables import Tables
+from lockstep.errors import LedgerBroken
 from lockstep.failpoints import failpoint
 from lockstep.ledger.integrity import record_digest
 from lockstep.ledger.ranges import Range, ends, size, to_where
@@ -45,8 +48,15 @@ QUARANTINE_PROPERTIES = ledger.RETENTION | {
 def behind(settings: "Settings", contract: "Contract") -> bool:
     """Whether silver lacks rows that bronze has, or columns (or wider types, or texts) that the contract has.
 
-    Only the logs are read.
+    Only the logs are read. One that is torn counts as behind: its refine says so, and those of the others go on.
     """
+    try:
+        return _lacks(settings, contract)
+    except (LedgerBroken, DeltaError):
+        return True
+
+
+def _lacks(settings: "Settings", contract: "Contract") -> bool:
     tables = Tables.of(contract)
     source, newest_entry = ledger.latest(settings, tables.bronze), ledger.latest(settings, tables.log)
     if source is None:

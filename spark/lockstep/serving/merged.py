@@ -12,12 +12,13 @@ A view that reads tables has no final rows. It has batch's row of each key, or l
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from lockstep import lake, ledger
 from lockstep.control.leases import lease
@@ -25,6 +26,7 @@ from lockstep.definition import View, columns
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.definition.view import BEGINNING, END
+from lockstep.errors import LockstepError, SomeFailed
 from lockstep.live.frontier import checkpoint_location, live_positions, live_within
 from lockstep.quality import audited, outcomes
 from lockstep.serving import sql
@@ -60,7 +62,7 @@ def visible(settings: "Settings") -> dict[str, int]:
     """By table, the version that readers see; of all others it is the newest.
 
     Of gold it is the newest version that a gate has passed, of silver the one before its gate was shut; or the one at which a
-    replay that is being promoted holds the table.
+    replay that is being promoted holds the table. Of gold whose log is torn it is the one up to which a gate has passed rows.
     """
     held = published(settings)
     state = outcomes.latest(settings)
@@ -71,40 +73,93 @@ def visible(settings: "Settings") -> dict[str, int]:
 
 
 def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) -> None:
-    """Replace each merged view, and :data:`FRESHNESS`, so that readers see what batch has finished. Each changes in one step."""
+    """Replace each merged view, and :data:`FRESHNESS`, so that readers see what batch has finished. Each changes in one step.
+
+    Raises:
+        SomeFailed: some views could not be replaced, because a table's log is torn, or cannot be read. They stay as they were,
+            without a row in :data:`FRESHNESS`; all others are replaced.
+    """
     existing = _existing(settings, views)
     if not existing:
         return
     # One run at a time: a slow run would replace the views with what it read before a faster one.
     with lease(settings, "serving", "publish"):
         versions = visible(settings)
-        rows: list[str] = []
-        merged: list[tuple[View, str]] = []
+        merged: list[tuple[View, _Merged]] = []
+        failures: dict[str, Exception] = {}
         for view in existing:
-            entry, final_until = _batch(settings, view, versions)
-            has_live = lake.exists(settings, live_of(view))
-            live = lake.catalog_name(settings, live_of(view)) if has_live else None
-            if query := _query(settings, view, versions, entry, final_until, live):
-                merged.append((view, query))
-                batch_at = _moment(entry.committed_at) if entry else None
-                rows.append(sql.freshness_row(view.name, final_until, batch_at, live))
-        for view, query in merged:
-            _replace(spark, settings, view, query, versions)
+            with _collected(failures, serving_of(view)):
+                if one := _merged(settings, view, versions):
+                    merged.append((view, one))
+        rows: list[str] = []
+        for view, one in merged:
+            with _collected(failures, serving_of(view)):
+                _replace(spark, settings, view, one.query, versions)
+                rows.append(one.freshness)
         if rows:
-            lake.create_view(spark, settings, FRESHNESS, columns.FRESHNESS, " UNION ALL ".join(rows))
+            with _collected(failures, FRESHNESS):
+                lake.create_view(spark, settings, FRESHNESS, columns.FRESHNESS, " UNION ALL ".join(rows))
+    if failures:
+        raise SomeFailed("Readers see some views as they were before", failures)
+
+
+@dataclass(frozen=True)
+class _Merged:
+    """The queries of a merged view, and of its row in :data:`FRESHNESS`."""
+
+    query: str
+    freshness: str
+
+
+def _merged(settings: "Settings", view: View, versions: Mapping[str, int]) -> _Merged | None:
+    """None: neither layer has a table that readers may see."""
+    entry, final_until = _batch(settings, view, versions)
+    live = lake.catalog_name(settings, live_of(view)) if lake.exists(settings, live_of(view)) else None
+    query = _query(settings, view, versions, entry, final_until, live)
+    batch_at = _moment(entry.committed_at) if entry else None
+    return _Merged(query, sql.freshness_row(view.name, final_until, batch_at, live)) if query else None
+
+
+@contextmanager
+def _collected(failures: dict[str, Exception], name: str) -> Iterator[None]:
+    """Keep why a part failed, so that the others go on."""
+    try:
+        yield
+    except (LockstepError, PySparkException) as error:
+        log.exception("%s stays as it was", name)
+        failures[name] = error
+
+
+def publish_or_log(spark: "SparkSession", settings: "Settings", views: Iterable[View]) -> None:
+    """Publish, where it is not the task: views that cannot be replaced are only logged. The next run of the gates names them."""
+    try:
+        publish(spark, settings, views)
+    except SomeFailed as error:
+        log.error("%s", error)
 
 
 def follow(spark: "SparkSession", settings: "Settings", tables: Iterable[str]) -> None:
-    """Replace the merged views if one of these tables is gold: its published version has changed."""
-    if {gold_of(view) for view in VIEWS.values()} & set(tables):
+    """Replace the merged views if one of these tables is gold: its published version has changed.
+
+    Raises:
+        SomeFailed: that of one of these tables could not be replaced.
+    """
+    changed = {serving_of(view) for view in VIEWS.values() if gold_of(view) in set(tables)}
+    if not changed:
+        return
+    try:
         publish(spark, settings, VIEWS.values())
+    except SomeFailed as error:
+        if changed & error.failures.keys():
+            raise
+        log.error("%s", error)
 
 
 def withdraw(spark: "SparkSession", settings: "Settings", view: str, others: Iterable[View]) -> None:
     """Remove the merged answer of a view whose tables are about to be removed, and its row of :data:`FRESHNESS`."""
     lake.drop_view(spark, settings, serving_of(view))
     if remaining := _existing(settings, others):
-        publish(spark, settings, remaining)
+        publish_or_log(spark, settings, remaining)
     else:
         lake.drop_view(spark, settings, FRESHNESS)
 

@@ -12,10 +12,13 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from deltalake.exceptions import DeltaError
+
 from lockstep import lake, ledger
 from lockstep.control import records
 from lockstep.control.records import Record
 from lockstep.definition.tables import Tables
+from lockstep.errors import LedgerBroken, SomeFailed
 from lockstep.kafka_clients import admin, create_topics
 from lockstep.serving.changelog import Position, changes, position, topic_of
 from lockstep.serving.merged import visible
@@ -37,17 +40,24 @@ def publish_all(settings: "Settings", contracts: "Iterable[Contract]") -> dict[s
     """Publish the captured tables that have rows which were not published; the number of records by stream.
 
     Raises:
+        SomeFailed: some tables could not be read, such as those whose logs are torn. All others are published.
         DeliveryFailed: Kafka did not take the records; run it again.
         Fenced: another process publishes the table.
     """
     known = {r.key: r.fields.get("version") for r in records.of_each_key(settings, _RECORDS)}
-    seen, sent = visible(settings), {}
+    seen, sent = visible(settings), dict[str, int]()
+    unread: dict[str, Exception] = {}
     for contract in contracts:
         table = Tables.of(contract).current
         if table and lake.exists(settings, table):
             version = seen.get(table, lake.newest_version(settings, table) or 0)
             if version >= 0 and known.get(contract.name) != version:
-                sent[contract.name] = publish(settings, contract, table, version)
+                try:
+                    sent[contract.name] = publish(settings, contract, table, version)
+                except (LedgerBroken, DeltaError) as error:
+                    unread[table] = error
+    if unread:
+        raise SomeFailed("The changelogs of captured tables", unread)
     return {name: count for name, count in sent.items() if count}
 
 

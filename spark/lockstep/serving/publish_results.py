@@ -6,6 +6,7 @@ sent before: so silver's rows are those of the topic, and what a run that died h
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from lockstep.control.leases import lease
 from lockstep.control.records import Record
 from lockstep.definition.registry import with_results
 from lockstep.definition.tables import Tables, gold_of
-from lockstep.errors import LeaseHeld
+from lockstep.errors import LeaseHeld, LedgerBroken, SomeFailed
 from lockstep.ingest import bronze
 from lockstep.kafka_clients import configs, create_topics
 from lockstep.refine import silver
@@ -59,12 +60,14 @@ def publish_all(settings: "Settings", contracts: "Iterable[Contract]") -> dict[s
     An environment publishes nothing: it reads the topics of production. What is being written waits for the next run.
 
     Raises:
+        SomeFailed: the logs of some views are torn. The results of all others are published.
         DeliveryFailed: Kafka did not take the changes; run it again.
         Fenced: another process publishes the stream.
     """
     if settings.env:
         return {}
-    sent = {}
+    sent: dict[str, int] = {}
+    torn: dict[str, Exception] = {}
     for contract, view in with_results(contracts):
         # An erasure holds it from before it looks for records, so none of the person comes into the topic after that.
         try:
@@ -74,6 +77,10 @@ def publish_all(settings: "Settings", contracts: "Iterable[Contract]") -> dict[s
                     sent[contract.name] = publish(settings, contract, view, entry)
         except LeaseHeld as held:
             log.info("%s waits for the next run: %s", contract.name, held)
+        except LedgerBroken as error:
+            torn[contract.name] = error
+    if torn:
+        raise SomeFailed("The results of views", torn)
     return {name: count for name, count in sent.items() if count}
 
 
@@ -114,10 +121,16 @@ def publish(settings: "Settings", contract: "Contract", view: "View", entry: led
 
 
 def unpublished_since(settings: "Settings", contracts: "Iterable[Contract]") -> dict[str, datetime]:
-    """By stream that does not have all final rows of its view: since when gold has more (UTC)."""
+    """By stream that does not have all final rows of its view: since when gold has more (UTC).
+
+    A view whose log is torn is left out: nobody knows what it has, and `status` names it.
+    """
     streams = with_results(contracts)
     versions = visible(settings) if streams else {}
-    since = {c.name: _first_unpublished(settings, c, view, seen(settings, view, versions)) for c, view in streams}
+    since: dict[str, int | None] = {}
+    for contract, view in streams:
+        with suppress(LedgerBroken):
+            since[contract.name] = _first_unpublished(settings, contract, view, seen(settings, view, versions))
     return {name: datetime.fromtimestamp(at / 1000, UTC) for name, at in since.items() if at is not None}
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lockstep import ledger
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition.tables import Tables, bronze_of, gold_of, silver_of
+from lockstep.errors import LedgerBroken
 from lockstep.ledger.late import is_late
 from lockstep.ledger.ranges import ends
 from lockstep.status.gather import gather_streams
@@ -45,9 +46,13 @@ def late_gold(settings: "Settings", views: Iterable["View"]) -> dict[str, str]:
 
 
 def _lags(settings: "Settings", source: str, table: str, stream: Contract, of: "Contract | View | None" = None) -> bool:
-    newest = ledger.latest(settings, table)
-    taken = ends(r for r in newest.ranges if r.topic == stream.topic) if newest else {}
-    return is_late(settings, source, taken, datetime.now(UTC) - _max_lag(settings, of or stream))
+    try:
+        newest = ledger.latest(settings, table)
+        taken = ends(r for r in newest.ranges if r.topic == stream.topic) if newest else {}
+        return is_late(settings, source, taken, datetime.now(UTC) - _max_lag(settings, of or stream))
+    except LedgerBroken:
+        # Nobody knows. The task fails with it, and names it.
+        return False
 
 
 def _line(settings: "Settings", of: "Contract | View", what: str) -> str:

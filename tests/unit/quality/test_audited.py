@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.ops_records import OpsRecords
+from tests.support.torn import tear
 from tests.unit.quality.conftest import Commit, ranges
 
 from lockstep.quality import outcomes
@@ -67,6 +68,18 @@ def test_the_promotion_of_a_replay_was_checked_in_its_shadow_and_is_shown(
     assert shown(settings) == 2
     state(ops_records, 1, success=False)
     assert shown(settings) == 1, "the gate of the replayed rows has failed"
+
+
+def test_of_a_torn_table_readers_see_what_has_passed_and_the_others_are_looked_up(
+    settings: Settings, written: Commit, ops_records: OpsRecords, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = "gold.ad_ctr"
+    written(other, 0, {})
+    ops_records.write("ops.quality", {"positions": {TABLE: 1}})
+    written(TABLE, 2, ranges((0, 10, 20)), rows=5)
+    tear(settings, TABLE)
+    assert versions(settings, outcomes.latest(settings), [TABLE, other]) == {TABLE: 1, other: 0}
+    assert f"lockstep ledger repair {TABLE}" in caplog.text
 
 
 def test_a_table_without_a_suite_or_without_rows_is_shown_as_it_is(

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 from tests.support.ops_records import OpsRecords
+from tests.support.torn import tear
 from tests.unit.quality.conftest import Commit, ranges
 
 from lockstep.definition.registry import VIEWS
@@ -58,3 +59,18 @@ def test_a_view_over_a_change_stream_waits_for_the_gate_of_its_current_rows(
     assert waits_for(settings, [ORDERS]) == {ORDERS.name: missing}
     ops_records.write("ops.quality", {"positions": passed})
     assert waits_for(settings, [ORDERS]) == {}
+
+
+def test_a_torn_table_waits_for_its_gate_and_the_others_go_on(
+    settings: Settings, commit: Commit, ops_records: OpsRecords
+) -> None:
+    for table in ("silver.page_views", "silver.sensors", "gold.ad_ctr"):
+        commit(table, 1, ranges((0, 0, 10)), rows=10)
+        tear(settings, table)
+    ops_records.write("ops.quality", {"positions": {"silver.page_views": 1, "silver.sensors": 1, "gold.ad_ctr": 1}})
+    commit("silver.sensors", 1, ranges((0, 0, 10)), rows=10)
+    assert unchecked(settings, ["silver.page_views", "silver.sensors", "gold.ad_ctr"]) == [
+        "silver.page_views",
+        "gold.ad_ctr",
+    ]
+    assert waits_for(settings, [PAGES, SENSORS]) == {PAGES.name: ["silver.page_views"]}
