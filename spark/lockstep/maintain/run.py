@@ -39,7 +39,14 @@ SPARKS_LEAST = 168
 # Its records are in the control database, and may have to be found in its log: see lockstep.ledger.ops_table.
 BOOKKEEPING = "ops."
 # By table of bookkeeping that gets rows with each run or every few seconds, the column that says when.
-KEPT_AS_LONG_AS_RUNS = {"ops.live_progress": "at", "ops.reconciliation": "reconciled_at", "ops.quality": "checked_at"}
+KEPT_AS_LONG_AS_RUNS = {
+    "ops.live_progress": "at",
+    "ops.reconciliation": "reconciled_at",
+    "ops.quality": "checked_at",
+    # Each new one is looked up among all of them. A window that differs for longer than that is told of again.
+    "ops.corrections": "at",
+    "ops.alerts": "at",
+}
 
 
 @dataclass(frozen=True)

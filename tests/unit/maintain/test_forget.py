@@ -11,6 +11,7 @@ from lockstep.lake.small_commits import SmallCommits
 from lockstep.live.progress import COLUMNS
 from lockstep.maintain.run import KEPT_AS_LONG_AS_RUNS, forget
 from lockstep.quality.outcomes import TABLE as QUALITY
+from lockstep.reconcile.notify import ALERTS, CORRECTIONS
 from lockstep.reconcile.record import TABLE as RECONCILIATION
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,6 +42,7 @@ def test_where_nothing_is_old_there_is_no_commit(settings, progress):
 
 
 def test_each_table_has_its_column():
-    columns = {PROGRESS: COLUMNS, QUALITY.name: QUALITY.columns, RECONCILIATION.name: RECONCILIATION.columns}
+    tables = (QUALITY, RECONCILIATION, CORRECTIONS, ALERTS)
+    columns = {PROGRESS: COLUMNS} | {table.name: table.columns for table in tables}
     assert KEPT_AS_LONG_AS_RUNS.keys() == columns.keys()
     assert all(columns[table][column] == "TIMESTAMP" for table, column in KEPT_AS_LONG_AS_RUNS.items())
