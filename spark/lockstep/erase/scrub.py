@@ -37,6 +37,15 @@ _TEXTS = ("airflow/logs/", "logs/", "data_docs/", "dbt_docs/", "dbt/")
 # would begin anew with its next event, and a rebuild would bring the name back from the log, which the receipt names too.
 _OWN_TABLES = ("erasures", "erased_offsets", "erased_versions", "subject_keys", "alembic_version", "read_entities")
 _TEXT_KINDS = ("text", "json", "jsonb", "character varying")
+# Whether a column is in a unique index, where two values of a person must not become one. To wait for the failure would not do:
+# PostgreSQL logs a statement that fails, with the values.
+_IS_KEY = (
+    "EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) "
+    "WHERE i.indisunique AND a.attname = c.column_name "
+    "AND i.indrelid = (quote_ident(c.table_schema) || '.' || quote_ident(c.table_name))::regclass)"
+)
+# Random, and not counted: an erasure that is tried again does not know what it has written before.
+_BLANK_OF_A_KEY = "rtrim(%(blank)s, ']') || ' ' || substr(md5(random()::text), 1, 12) || ']'"
 
 
 def ops_tables(
@@ -83,18 +92,23 @@ def _database(settings: "Settings", database: str, pattern: str, blank: str) -> 
     with closing(connection), connection.cursor() as cursor:
         connection.autocommit = True
         cursor.execute(
-            "SELECT c.table_schema, c.table_name, c.column_name, c.data_type FROM information_schema.columns c "
+            f"SELECT c.table_schema, c.table_name, c.column_name, c.data_type, {_IS_KEY} FROM information_schema.columns c "  # noqa: S608
             "JOIN information_schema.tables t USING (table_schema, table_name) WHERE t.table_type = 'BASE TABLE' "
             "AND c.table_schema NOT IN ('pg_catalog', 'information_schema') AND c.is_generated = 'NEVER' "
             "AND c.data_type = ANY(%s) AND c.table_name <> ALL(%s)",
             ([*_TEXT_KINDS], [*_OWN_TABLES]),
         )
         changed = set()
-        for schema, table, column, kind in cursor.fetchall():
+        for schema, table, column, kind, is_key in cursor.fetchall():
             statement = sql.SQL(
-                "UPDATE {t} SET {c} = regexp_replace({c}::text, %(pattern)s, %(blank)s, 'g')::{kind} "
+                "UPDATE {t} SET {c} = regexp_replace({c}::text, %(pattern)s, {blank}, 'g')::{kind} "
                 "WHERE {c}::text ~ %(pattern)s"
-            ).format(t=sql.Identifier(schema, table), c=sql.Identifier(column), kind=sql.SQL(kind))
+            ).format(
+                t=sql.Identifier(schema, table),
+                c=sql.Identifier(column),
+                kind=sql.SQL(kind),
+                blank=sql.SQL(_BLANK_OF_A_KEY if is_key else "%(blank)s"),
+            )
             # A number of JSON cannot become a text: it stays, and the scanner names it.
             with suppress(psycopg2.DataError):
                 cursor.execute(statement, {"pattern": pattern, "blank": blank})
@@ -122,5 +136,5 @@ def _blank_in_place(file: "Path", patterns: list[re.Pattern[bytes]]) -> None:
 
 
 def _blank(erasure: "Erasure") -> str:
-    """What is written in the place of a value: its own for each erasure, so that no two rows become one."""
+    """What is written in the place of a value: its own for each erasure."""
     return f"[erased {erasure.number}]"

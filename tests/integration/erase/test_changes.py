@@ -1,6 +1,7 @@
 """A row of a captured table is erased: its versions, its tokens and their key, and its records in the changelog topic."""
 
 import json
+import re
 from datetime import datetime, timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.shop import START, Shop
 from lockstep.catalog import connect
 from lockstep.control import erased
 from lockstep.control.database import control
+from lockstep.control.records import Record, put
 from lockstep.definition.tables import Tables
 from lockstep.erase import request, run
 from lockstep.erase.receipt import KEYS
@@ -223,3 +225,17 @@ def test_a_key_that_a_copy_of_the_database_brings_back_is_destroyed_again(
     restored(person, asked_at + timedelta(seconds=1))
     post_start(settings)
     assert keys_of(settings, person) == [b"restored"], "she came back"
+
+
+def test_keys_that_would_become_one_are_blanked_each_for_itself(spark, settings, users, account, erase, person):
+    account.changes()
+    account.tokens(spark)
+    for number, key in enumerate((person, account.name, account.address()), 1):
+        put(settings, f"ops.{users.name}", [Record(key, number, {"of": [key]}, START)])
+    done = erase(person, users).receipt
+    assert left(done, users) == []
+    with control(settings) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT key FROM ops_records WHERE table_name = %s", (f"ops.{users.name}",))
+        keys = {key for (key,) in cursor.fetchall()}
+    assert len(keys) == 3
+    assert all(re.fullmatch(rf"\[erased {done['erasure']} [0-9a-f]{{12}}\]", key) for key in keys), keys

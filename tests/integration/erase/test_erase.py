@@ -72,7 +72,9 @@ def test_a_person_is_gone_from_all_places_and_others_are_as_they_were(
     assert first == json.loads(done.file.read_text())
     with control(settings) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT key, record FROM ops_records WHERE table_name = 'ops.test'")
-        assert cursor.fetchall() == [(f"[erased {number}]", {"of": [f"[erased {number}]"]})]
+        ((key, noted),) = cursor.fetchall()
+    assert re.fullmatch(rf"\[erased {number} [0-9a-f]{{12}}\]", key), "a key stays one of its own"
+    assert noted == {"of": [f"[erased {number}]"]}
     assert sorted(DeltaTable(notes).to_pyarrow_table()["note"].to_pylist()) == [
         f"saw [erased {number}]",
         f"saw {person}2",
