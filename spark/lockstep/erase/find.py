@@ -12,10 +12,11 @@ from lockstep import lake, ledger
 from lockstep.contracts import Contract
 from lockstep.control import subject_keys
 from lockstep.control.erased import Offsets, offsets_of
+from lockstep.definition.columns import POSITION
 from lockstep.definition.tables import Tables
 from lockstep.erase.needles import in_bytes
 from lockstep.ledger.ranges import ends, where_offsets
-from lockstep.refine.parse import parse
+from lockstep.refine.parse import GOOD, parse
 from lockstep.refine.tokens import keys_of, of_person, token
 from lockstep.refine.writers import headers, writers_of
 
@@ -51,6 +52,9 @@ def of_subject(spark: "SparkSession", settings: "Settings", contract: Contract, 
     """The records of a stream that are about a person.
 
     A record that cannot be parsed, or is a tombstone, is about the person if the value is a word in its key or its value.
+
+    Where the newest change of a captured row is the person's, all changes of the row are erased: without the newest, an older one
+    would be taken for the row as it is, and nothing that is left could say that it is not.
     """
     raw = lake.read(spark, settings, Tables.of(contract).bronze)
     clear = replace(contract, pii=())
@@ -62,9 +66,10 @@ def of_subject(spark: "SparkSession", settings: "Settings", contract: Contract, 
         values = {row[name] for row in own for name in contract.pii if row[name]}
         shared = _also_of_others(rows, contract.pii, values)
         markers = [(row["_partition"], row["_offset"]) for row in own if row["_marker"]]
+        older = _older_changes(rows, contract).collect() if contract.kind == "changes" else []
     finally:
         rows.unpersist()
-    offsets = offsets_of((row["_partition"], row["_offset"]) for row in own)
+    offsets = offsets_of((row["_partition"], row["_offset"]) for row in [*own, *older])
     counts = _counts(spark, settings, contract, offsets, markers)
     tokens = _tokens(settings, contract, own, value, shared)
     return Found(offsets, counts, frozenset(values - shared), frozenset(tokens))
@@ -104,6 +109,14 @@ def _is_about(contract: Contract, value: str) -> "Column":
     word = in_bytes(value)
     inside = [opaque & text.rlike(word) for text in (key, F.decode("_value", "ISO-8859-1"))]
     return reduce(or_, (F.coalesce(match, F.lit(False)) for match in [*(c == asked for c in columns), *inside]))
+
+
+def _older_changes(rows: "DataFrame", contract: Contract) -> "DataFrame":
+    """The changes that are about others, of rows of which the newest change is about the person."""
+    good = rows.where(GOOD)
+    newest = F.max_by("_is_subject", F.struct(*POSITION, "_offset"))
+    ended = good.groupBy(*contract.unique_id).agg(newest.alias("_ended")).where("_ended").select(*contract.unique_id)
+    return good.where("NOT _is_subject").join(ended, [*contract.unique_id], "left_semi").select("_partition", "_offset")
 
 
 def _also_of_others(rows: "DataFrame", columns: Sequence[str], values: set[str]) -> set[str]:

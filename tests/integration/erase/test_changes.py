@@ -5,7 +5,7 @@ import re
 from datetime import datetime, timedelta
 
 import pytest
-from tests.support.erased import left
+from tests.support.erased import left, promoted
 from tests.support.keys import keys_of, platform_key, token
 from tests.support.marts import order
 from tests.support.records import change_record
@@ -21,6 +21,7 @@ from lockstep.erase import request, run
 from lockstep.erase.receipt import KEYS
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import latest_by_key
+from lockstep.refine import history
 from lockstep.refine.silver import next_ranges, refine
 from lockstep.refine.small_slice import parsed_alone
 from lockstep.serving.changelog import topic_of
@@ -59,6 +60,50 @@ def test_a_change_that_gave_a_row_to_somebody_else_is_about_both(settings, erase
         done = erase(person, orders)
         assert (done.receipt["records"], left(done.receipt, orders)) == ({orders.name: 2}, [])
         assert [(row["user_id"], row["kind"]) for row in rows(tables.log)] == [(f"{person}2", "return")]
+
+
+def test_a_row_that_was_a_persons_last_does_not_go_back_to_the_one_before(spark, settings, erase, rows, person):
+    with like(settings, "orders") as orders:
+        shop, tables = Shop(settings, orders), Tables.of(orders)
+        bob, carl = f"{person}2", f"{person}3"
+        # By order, whose it was, one after the other; None: it was deleted.
+        owners = {"1": [bob, person, None], "2": [bob, person], "3": [bob, person, carl, carl], "4": [bob, None]}
+        lsn = 0
+        for number, of in owners.items():
+            before = None
+            for owner in of:
+                lsn += 1
+                after = owner and order(int(number), 1) | {"user_id": owner}
+                value = change_record(orders.name, lsn, lsn, before, after).value
+                shop.raw(json.dumps(value).encode(), lsn, json.dumps({"order_id": number}), partition=0)
+                before = after
+        shop.flush()
+        with connect(settings, "task") as session:
+            ingest(session, settings, orders, "run")
+            refine(session, settings, orders, "run")
+        publish_all(settings, [orders])
+
+        done = erase(person, orders)
+
+        def state():
+            history.define(spark, settings, [orders])
+            current = [row["order_id"] for row in rows(tables.current) if not row["_deleted"]]
+            log = sorted((row["order_id"], row["_lsn"]) for row in rows(tables.log))
+            versions = spark.table(tables.history).where("is_current").collect()
+            return current, log, [(row["order_id"], row["user_id"]) for row in versions]
+
+        expected = (["3"], [("3", 6), ("3", 9), ("4", 10), ("4", 11)], [("3", carl)])
+        assert left(done.receipt, orders) == []
+        assert state() == expected
+        assert done.receipt["records"] == {orders.name: 7}, (
+            "five of the person's, and what two of her orders were before"
+        )
+        assert [json.loads(key)["order_id"] for key in latest_by_key(settings, topic_of(orders))] == ["3"]
+        promoted(spark, settings, orders)
+        assert state() == expected, "after a replay"
+        publish_all(settings, [orders])
+        assert [json.loads(key)["order_id"] for key in latest_by_key(settings, topic_of(orders))] == ["3"]
+        assert erase(person, orders).receipt["records"] == done.receipt["records"]
 
 
 def test_all_versions_of_a_row_go_with_their_tokens(spark, settings, users, erase, rows, person):
