@@ -1,6 +1,7 @@
 """What an erasure would do, and what it has done, for people. Nobody is named. Pure."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from lockstep.results import Outcome, TableResult
@@ -53,7 +54,9 @@ def lines(kept: Mapping[str, Any]) -> list[str]:
 def _later(kept: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What goes by itself, later: where it is, and when it goes."""
     for partition, (first, last) in kept["kafka_still_has"].items():
-        yield partition, f"erased records from {first:,} to {last:,}, until the broker's retention takes them"
+        at = kept["kafka_keeps_until"].get(partition)
+        what, by = ("sent", f", by {datetime.fromisoformat(at):%F %R} UTC") if at else ("erased", "")
+        yield partition, f"{what} records from {first:,} to {last:,}, until the broker's retention takes them{by}"
     for file in kept["until_spark_starts_again"]:
         yield file, "until Spark starts again"
     for partition, (first, last) in kept["until_compaction"].items():

@@ -60,6 +60,7 @@ def receipt(erasure: "Erasure", found: "Scope", needles: "Needles", before: "Sca
         ],
         "until_spark_starts_again": sorted({hit.where for hit in after.hits if hit.is_transient}),
         "kafka_still_has": {partition: [*ends] for partition, ends in sorted(after.kept.items())},
+        "kafka_keeps_until": {partition: at.isoformat() for partition, at in sorted(after.until.items())},
         "until_compaction": {partition: [*ends] for partition, ends in sorted(after.superseded.items())},
         "not_looked_at": [*NOT_LOOKED_AT],
     }

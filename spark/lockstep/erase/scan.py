@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from pyarrow import fs
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep import lake
+from lockstep.erase import sent
 from lockstep.erase.database import connection_to
 from lockstep.erase.decode import contents
 from lockstep.erase.receipt import KEYS
@@ -46,6 +48,7 @@ _AT_ONCE_MS = 1000
 _TRANSIENT = "tmp/"
 _SETTLED_SECONDS = 5
 UNDECODED = "cannot be decoded"
+FOR_EVER = ", and keeps it for ever, because it has no retention.ms"
 UNREADABLE = "its log cannot be read"
 Ends = tuple[int, int]
 
@@ -77,13 +80,16 @@ class Scan:
     Args:
         looked_at: by place, how many files, tables or records were read.
         hits: traces that must not be there.
-        kept: by topic and partition, the first and the last offset of erased records that the broker still has.
+        kept: by topic and partition, the first and the last offset of erased records, and of what sinks have sent,
+            that the broker still has.
+        until: by topic and partition of sinks, when the broker has removed these (UTC).
         superseded: the same of records of changelog topics that compaction will remove.
     """
 
     looked_at: Mapping[str, int]
     hits: tuple[Hit, ...]
     kept: Mapping[str, Ends]
+    until: Mapping[str, datetime]
     superseded: Mapping[str, Ends]
 
 
@@ -131,6 +137,8 @@ def scan(
             looked_at[of] = looked_at.get(of, 0) + 1
             hits |= {Hit(of, table, name) for name in names}
     kept: dict[str, Ends] = {}
+    until: dict[str, datetime] = {}
+    kept_for = sent.kept_for(settings)
     candidates: list[_Record] = []
     newest: dict[tuple[str, bytes | None], _Record] = {}
     looked_at["Kafka"] = 0
@@ -140,6 +148,10 @@ def scan(
             newest[record.place, record.key] = record
         if record.offset in erased.get(record.topic, {}).get(record.partition, ()):
             kept[record.place] = _wider(kept.get(record.place), record.offset)
+        elif record.names and record.topic in kept_for:
+            kept[record.place] = _wider(kept.get(record.place), record.offset)
+            gone_at = record.at + kept_for[record.topic]
+            until[record.place] = max(until.get(record.place, gone_at), gone_at)
         elif record.names:
             candidates.append(record)
     superseded: dict[str, Ends] = {}
@@ -148,8 +160,9 @@ def scan(
         if last and (last.offset > record.offset or record.is_tombstone):
             superseded[record.place] = _wider(superseded.get(record.place), record.offset)
         else:
-            hits |= {Hit("Kafka", record.place, name) for name in record.names}
-    return Scan(looked_at, tuple(sorted(hits)), kept, superseded)
+            why = FOR_EVER if record.topic in sent.TOPICS else ""
+            hits |= {Hit("Kafka", record.place, f"{name}{why}") for name in record.names}
+    return Scan(looked_at, tuple(sorted(hits)), kept, until, superseded)
 
 
 def settled(settings: "Settings", needles: "Needles", found: Scan) -> Scan:
@@ -186,6 +199,7 @@ class _Record:
     topic: str
     partition: int
     offset: int
+    at: datetime
     key: bytes | None
     is_tombstone: bool
     names: frozenset[str]
@@ -280,7 +294,8 @@ def _records(settings: "Settings", needles: "Needles") -> Iterator[_Record]:
                 for record in records:
                     if record.offset < ends[tp]:
                         names, gone = frozenset(_of_record(record, needles)), record.value is None
-                        yield _Record(tp.topic, tp.partition, record.offset, record.key, gone, names)
+                        at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+                        yield _Record(tp.topic, tp.partition, record.offset, at, record.key, gone, names)
             # The last offsets may be markers of transactions, which are no records.
             waiting = {tp for tp in waiting if reader.position(tp) < ends[tp]}
 

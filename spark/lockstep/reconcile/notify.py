@@ -13,6 +13,7 @@ from lockstep.definition import View
 from lockstep.definition.alerting import Delivery
 from lockstep.ledger.ops_table import OpsTable
 from lockstep.reconcile.difference import Difference
+from lockstep.sinks import kafka_sink
 from lockstep.sinks.kafka_sink import KafkaSink, KafkaSinkConfig
 from lockstep.sinks.message import alert_id
 
@@ -49,8 +50,8 @@ ALERTS = OpsTable(
     writer="reconcile",
 )
 _SINKS = {
-    CORRECTIONS.name: KafkaSinkConfig("reconcile.corrections", "corrections", "key", Delivery.AT_LEAST_ONCE),
-    ALERTS.name: KafkaSinkConfig("reconcile.alerts", "alerts", "subject", Delivery.AT_LEAST_ONCE),
+    CORRECTIONS.name: KafkaSinkConfig("reconcile.corrections", kafka_sink.CORRECTIONS, "key", Delivery.AT_LEAST_ONCE),
+    ALERTS.name: KafkaSinkConfig("reconcile.alerts", kafka_sink.ALERTS, "subject", Delivery.AT_LEAST_ONCE),
 }
 
 

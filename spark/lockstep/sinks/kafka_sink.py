@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
+ALERTS = "alerts"
+CORRECTIONS = "corrections"
+# What is sent is for its receivers: the platform never reads it back. They have a week, which is Kafka's own default, and a
+# person who is erased is gone by then. A segment goes as a whole, so it is of one day.
+SENT = KEEP_ALL | {"retention.ms": str(7 * 86_400_000), "segment.ms": str(86_400_000)}
+
 
 @dataclass(frozen=True)
 class KafkaSinkConfig:
@@ -29,7 +35,7 @@ class KafkaSinkConfig:
     """
 
     name: str
-    topic: str = "alerts"
+    topic: str = ALERTS
     key: str = ID
     delivery: Delivery = Delivery.EXACTLY_ONCE
 
@@ -70,7 +76,7 @@ class KafkaSink:
 
 def open_sender(platform: "Settings", sink: KafkaSinkConfig, generation: int) -> Sender:
     """Create the topics that the sink needs, and the sender for its delivery."""
-    create_topics(platform, {sink.topic: {"num_partitions": 3, "configs": KEEP_ALL}, **BATCHES_TOPIC})
+    create_topics(platform, {sink.topic: {"num_partitions": 3, "configs": SENT}, **BATCHES_TOPIC})
     senders: dict[Delivery, Callable[[Settings, str, str, int], Sender]] = {
         Delivery.AT_MOST_ONCE: AtMostOnce,
         Delivery.AT_LEAST_ONCE: AtLeastOnce,

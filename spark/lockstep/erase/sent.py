@@ -1,0 +1,38 @@
+"""What the platform has sent to the topics of its sinks: how long the broker keeps it."""
+
+from contextlib import closing
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from kafka.admin import ConfigResource
+
+from lockstep.kafka_clients import admin
+from lockstep.sinks.kafka_sink import ALERTS, CORRECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from lockstep.settings import Settings
+
+TOPICS = (ALERTS, CORRECTIONS)
+_CONFIGS = ("retention.ms", "segment.ms")
+
+
+def kept_for(settings: "Settings") -> dict[str, timedelta]:
+    """By topic, how long the broker keeps a record at most; topics that keep all for ever, or do not exist, are left out.
+
+    A segment goes when its newest record is as old as the retention, and its oldest one is older by what a segment spans.
+
+    Raises:
+        KafkaUnavailable: no broker answers.
+    """
+    with closing(admin(settings)) as client:
+        there = sorted({*TOPICS} & {*client.list_topics()})
+        asked = [ConfigResource("TOPIC", topic, dict.fromkeys(_CONFIGS)) for topic in there]
+        answer = client.describe_configs(asked, config_filter="all") if asked else {}
+    found = {topic: _times(values) for of_type in answer.values() for topic, values in of_type.items()}
+    return {topic: sum(times, timedelta()) for topic, times in found.items() if min(times) >= timedelta()}
+
+
+def _times(values: "Mapping[str, Mapping[str, str]]") -> list[timedelta]:
+    return [timedelta(milliseconds=int(values[name]["value"])) for name in _CONFIGS]
