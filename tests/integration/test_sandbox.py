@@ -64,8 +64,11 @@ def test_it_connects_to_others_only_where_that_is_asked_for(attempt):
 
 
 def test_it_does_not_see_the_variables_of_other_processes(attempt):
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+    command = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         try:
+            # Until it runs, it has no variables.
+            other.stdout.readline()
             assert Path(f"/proc/{other.pid}/environ").read_bytes()
             assert "PermissionError" in attempt("environment", other.pid)
         finally:
