@@ -45,7 +45,7 @@ class OpenProblem:
     """A problem that is open.
 
     Args:
-        problem: as it was last seen; its ``since`` is known.
+        problem: as it was told, or last seen if it was not; its ``since`` is known.
         told: a notice of it was made.
         gone_at: when it was not seen any more (UTC), if it is not over yet.
     """
@@ -118,8 +118,9 @@ def look(
     for key, problem in seen.items():
         known = before.get(key)
         since = (known.problem.since if known else problem.since) or now
-        current = replace(problem, since=since)
         told = known.told if known else False
+        # What was told is over in the same words: a service that is stopped is unhealthy before it is well again.
+        current = known.problem if known and told else replace(problem, since=since)
         if known and not told and now - since >= _TOLD_AFTER:
             new.append(current)
             told = True

@@ -45,6 +45,12 @@ def test_a_problem_that_is_over_is_told_once_more() -> None:
     assert told(notices) == [(["service:kafka"], []), ([], ["service:kafka"])]
 
 
+def test_a_problem_is_over_in_the_words_in_which_it_was_told() -> None:
+    starting = Problem(KAFKA.key, "kafka is unhealthy", "start it")
+    *_, last = (notice for notice in watch([starting], *[[KAFKA]] * 3, [starting], *[[]] * 10) if notice)
+    assert [p.what for p in last.over] == [KAFKA.what]
+
+
 def test_a_service_that_starts_again_at_once_wakes_nobody() -> None:
     assert told(watch([KAFKA], [KAFKA], [], [])) == []
 
