@@ -7,13 +7,14 @@ the Python clients share one file. Keys and certificates must be PEM: the Python
 import logging
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
 import kafka
 from confluent_kafka import KafkaError, KafkaException, Producer
+from kafka.admin import ConfigResource
 
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.errors import LockstepError
@@ -163,6 +164,21 @@ def ensure_topics(settings: Settings, contracts: Mapping[str, Contract] = CONTRA
 def configs(contract: Contract) -> dict[str, str]:
     """The configuration with which the contract's topic is created."""
     return KEEP_ALL | {"message.timestamp.after.max.ms": str(contract.max_clock_skew // timedelta(milliseconds=1))}
+
+
+def configured(client: kafka.KafkaAdminClient, names: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str | None]]:
+    """The configuration that topics have on the broker, its defaults included.
+
+    Args:
+        names: by topic, which must exist, the properties that are asked for.
+    """
+    asked = [ConfigResource("TOPIC", topic, dict.fromkeys(of_topic)) for topic, of_topic in names.items()]
+    answer = client.describe_configs(asked, config_filter="all") if asked else {}
+    return {
+        topic: {name: found.get("value") for name, found in values.items()}
+        for of_type in answer.values()
+        for topic, values in of_type.items()
+    }
 
 
 def create_topics(settings: Settings, topics: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from kafka.admin import ConfigResource
-
-from lockstep.kafka_clients import admin, configs
+from lockstep.kafka_clients import admin, configs, configured
 
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
@@ -22,9 +20,7 @@ def differences(settings: "Settings", contracts: Iterable["Contract"]) -> dict[s
     by_topic = {c.topic: c for c in contracts}
     with closing(admin(settings)) as client:
         there = {t["name"]: len(t["partitions"]) for t in client.describe_topics([*by_topic]) if t["partitions"]}
-        asked = [ConfigResource("TOPIC", topic, dict.fromkeys(configs(by_topic[topic]))) for topic in there]
-        answer = client.describe_configs(asked, config_filter="all") if asked else {}
-    found = {topic: values for of_type in answer.values() for topic, values in of_type.items()}
+        found = configured(client, {topic: configs(by_topic[topic]) for topic in there})
     return {
         topic: reasons
         for topic, partitions in there.items()
@@ -32,7 +28,7 @@ def differences(settings: "Settings", contracts: Iterable["Contract"]) -> dict[s
     }
 
 
-def _differences(contract: "Contract", partitions: int, values: Mapping[str, Mapping[str, str]]) -> Iterable[str]:
+def _differences(contract: "Contract", partitions: int, values: Mapping[str, str | None]) -> Iterable[str]:
     if partitions < contract.partitions:
         yield (
             f"it has {partitions} partitions, and the contract says {contract.partitions}: add them with "
@@ -41,7 +37,7 @@ def _differences(contract: "Contract", partitions: int, values: Mapping[str, Map
     if partitions > contract.partitions:
         yield f"it has {partitions} partitions, which cannot be taken away: say partitions={partitions} in the contract"
     for name, wanted in configs(contract).items():
-        there = values.get(name, {}).get("value")
+        there = values.get(name)
         if there is not None and there != wanted:
             yield (
                 f"{name} is {there}, and should be {wanted}: `lockstep kafka configs --alter --entity-type topics "

@@ -4,9 +4,7 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from kafka.admin import ConfigResource
-
-from lockstep.kafka_clients import admin
+from lockstep.kafka_clients import admin, configured
 from lockstep.sinks.kafka_sink import ALERTS, CORRECTIONS
 
 if TYPE_CHECKING:
@@ -27,12 +25,10 @@ def kept_for(settings: "Settings") -> dict[str, timedelta]:
         KafkaUnavailable: no broker answers.
     """
     with closing(admin(settings)) as client:
-        there = sorted({*TOPICS} & {*client.list_topics()})
-        asked = [ConfigResource("TOPIC", topic, dict.fromkeys(_CONFIGS)) for topic in there]
-        answer = client.describe_configs(asked, config_filter="all") if asked else {}
-    found = {topic: _times(values) for of_type in answer.values() for topic, values in of_type.items()}
-    return {topic: sum(times, timedelta()) for topic, times in found.items() if min(times) >= timedelta()}
+        found = configured(client, dict.fromkeys({*TOPICS} & {*client.list_topics()}, _CONFIGS))
+    kept = {topic: _times(values) for topic, values in found.items()}
+    return {topic: sum(times, timedelta()) for topic, times in kept.items() if min(times) >= timedelta()}
 
 
-def _times(values: "Mapping[str, Mapping[str, str]]") -> list[timedelta]:
-    return [timedelta(milliseconds=int(values[name]["value"])) for name in _CONFIGS]
+def _times(values: "Mapping[str, str | None]") -> list[timedelta]:
+    return [timedelta(milliseconds=int(str(values[name]))) for name in _CONFIGS]
