@@ -1,13 +1,23 @@
 """What somebody at Airflow's pages sees and does: the state and the log of a task, *Trigger* and *Clear*."""
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
 import httpx
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from lockstep.airflow_api import USER
 from lockstep.results import KEY
+
+# Of a log, what says how a task has come to where it is.
+_LINES = 20
+_ENDED = ("success", "failed")
+_WELL = ("success", "skipped", "removed")
+
+
+class TimeIsUp(AssertionError):
+    """A run did not come to what a test waits for. Its message has the state of every task, and the ends of their logs."""
 
 
 class AirflowPages:
@@ -44,11 +54,18 @@ class AirflowPages:
         return dict(self._get(f"dags/{dag}/dagRuns/{quote(run)}")["conf"])
 
     def asked(self, dag: str, run: str, task: str, seconds: float = 240) -> str:
-        """Wait until a task asks somebody; what it shows."""
-        poll = Retrying(
-            stop=stop_after_delay(seconds), wait=wait_fixed(0.5), retry=retry_if_result(lambda found: not found)
+        """Wait until a task asks somebody; what it shows.
+
+        Raises:
+            TimeIsUp: it did not ask.
+        """
+        found = self._until(
+            dag,
+            run,
+            seconds,
+            lambda: self._get(f"dags/{dag}/dagRuns/{quote(run)}/hitlDetails")["hitl_details"],
+            bool,
         )
-        found = poll(lambda: self._get(f"dags/{dag}/dagRuns/{quote(run)}/hitlDetails")["hitl_details"])
         (detail,) = (one for one in found if one["task_instance"]["task_id"] == task)
         return str(detail["body"])
 
@@ -72,11 +89,55 @@ class AirflowPages:
         return self._client.get(path).raise_for_status().text
 
     def ended(self, dag: str, run: str, seconds: float = 240) -> str:
-        """Wait until a run has ended; how."""
-        poll = Retrying(
-            stop=stop_after_delay(seconds), wait=wait_fixed(0.5), retry=retry_if_result(lambda s: s not in _ENDED)
+        """Wait until a run has ended; how.
+
+        Raises:
+            TimeIsUp: it still runs.
+        """
+        state = self._until(
+            dag,
+            run,
+            seconds,
+            lambda: self._get(f"dags/{dag}/dagRuns/{quote(run)}")["state"],
+            lambda state: state in _ENDED,
         )
-        return str(poll(lambda: self._get(f"dags/{dag}/dagRuns/{quote(run)}")["state"]))
+        return str(state)
+
+    def story(self, dag: str, run: str) -> str:
+        """How every task of a run stands, with the ends of the logs of all tries of those that have not ended well."""
+        path = f"dags/{dag}/dagRuns/{quote(run)}/taskInstances"
+        lines = []
+        for task in self._get(path)["task_instances"]:
+            name, state, attempt = task["task_id"], task["state"], task["try_number"]
+            lines.append(f"{name}: {state}, try {attempt}")
+            if state not in _WELL:
+                for number in range(1, attempt + 1):
+                    lines += [f"    try {number} | {line}" for line in self._end_of_log(dag, run, name, number)]
+        events = self._get(f"eventLogs?dag_id={dag}&run_id={quote(run)}&order_by=when")["event_logs"]
+        lines += [f"{one['when']} {one['event']} {one['task_id'] or ''} {one['extra'] or ''}" for one in events]
+        return "\n".join(lines)
+
+    def _until(self, dag: str, run: str, seconds: float, ask: Callable[[], Any], is_it: Callable[[Any], bool]) -> Any:
+        def give_up(last: RetryCallState) -> None:
+            answer = last.outcome.result() if last.outcome else None
+            raise TimeIsUp(
+                f"After {seconds:.0f} s, what Airflow says of the run {run} of {dag} is {answer!r}:\n{self.story(dag, run)}"
+            )
+
+        poll = Retrying(
+            stop=stop_after_delay(seconds),
+            wait=wait_fixed(0.5),
+            retry=retry_if_result(lambda answer: not is_it(answer)),
+            retry_error_callback=give_up,
+        )
+        return poll(ask)
+
+    def _end_of_log(self, dag: str, run: str, task: str, attempt: int) -> list[str]:
+        try:
+            return self.log(dag, run, task, attempt)[-_LINES:]
+        except httpx.HTTPStatusError as error:
+            # A try that never began has none.
+            return [f"no log: Airflow answered {error.response.status_code}"]
 
     def _get(self, path: str) -> dict[str, Any]:
         answer = self._client.get(f"/api/v2/{path}", headers={"Accept": "application/json"}).raise_for_status()
@@ -84,6 +145,3 @@ class AirflowPages:
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         return dict(self._client.post(f"/api/v2/{path}", json=body).raise_for_status().json())
-
-
-_ENDED = ("success", "failed")
