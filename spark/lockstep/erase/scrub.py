@@ -18,13 +18,14 @@ from pyspark.sql import functions as F
 from lockstep import lake
 from lockstep.control.leases import lease
 from lockstep.erase import purge
-from lockstep.erase.database import connection_to
+from lockstep.erase.database import connection_to, write_anew
 from lockstep.erase.needles import in_bytes, in_text
 from lockstep.erase.streams import record, run_id, txn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from psycopg2.extensions import cursor as Cursor
     from pyspark.sql import SparkSession
 
     from lockstep.control.erased import Erasure
@@ -112,11 +113,19 @@ def _database(settings: "Settings", database: str, pattern: str, blank: str) -> 
             # A number of JSON cannot become a text: it stays, and the scanner names it.
             with suppress(psycopg2.DataError):
                 cursor.execute(statement, {"pattern": pattern, "blank": blank})
-                if cursor.rowcount:
+                if cursor.rowcount or _was_blanked(cursor, schema, table, column, blank):
                     changed.add((schema, table))
-        for schema, table in sorted(changed):
-            # The rows of before would stay in the table's files.
-            cursor.execute(sql.SQL("VACUUM FULL {}").format(sql.Identifier(schema, table)))
+        write_anew(cursor, sorted(changed))
+
+
+def _was_blanked(cursor: "Cursor", schema: str, table: str, column: str, blank: str) -> bool:
+    """Whether this erasure has blanked something there before, and may have died before the table was written anew."""
+    query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE strpos({}::text, %s) > 0)").format(
+        sql.Identifier(schema, table), sql.Identifier(column)
+    )
+    # In a unique index, more follows it.
+    cursor.execute(query, (blank.rstrip("]"),))
+    return cursor.fetchone() == (True,)
 
 
 def texts(settings: "Settings", values: "Iterable[str]", hits: "Iterable[Hit]") -> None:
