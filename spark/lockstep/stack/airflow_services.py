@@ -36,7 +36,7 @@ def configuration(settings: Settings) -> dict[str, str]:
     jwt = settings.airflow_jwt_secret.get_secret_value()
     sections = {
         "CORE": {
-            "EXECUTOR": "LocalExecutor",
+            "EXECUTOR": "lockstep.airflow_executor.Executor",
             "PARALLELISM": "4",
             "LOAD_EXAMPLES": "False",
             "PLUGINS_FOLDER": str(resource("infra") / "airflow" / "plugins"),
