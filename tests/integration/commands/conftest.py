@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tests.support.committed import read_all
 
 from lockstep.commands.aggregate import Aggregate, Command
@@ -51,6 +52,13 @@ class Bank:
     def read(self, part: str) -> list[dict[str, Any]]:
         """The committed values of one of its topics."""
         return [json.loads(message.value()) for message in read_all(self.settings, self.aggregate.topic(part))]
+
+    def outcomes(self, number: int) -> list[dict[str, Any]]:
+        """Wait until so many commands were decided; their outcomes."""
+        found = Retrying(
+            stop=stop_after_delay(60), wait=wait_fixed(0.2), retry=retry_if_result(lambda o: len(o) < number)
+        )
+        return list(found(self.read, "outcomes"))
 
     @contextmanager
     def deciding(self) -> Iterator[None]:
