@@ -6,6 +6,7 @@ topics are read as a whole, by their own clients.
 
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from lockstep.erase import sent
 from lockstep.erase.database import connection_to
 from lockstep.erase.decode import contents
 from lockstep.erase.receipt import KEYS
+from lockstep.errors import LockstepError
 from lockstep.kafka_clients import consumer
 from lockstep.lake import small_commits
 
@@ -44,6 +46,7 @@ _CHANGELOG = "changelog."
 # Kafka's own bookkeeping: names of groups and transactions, and no records.
 _OF_BROKERS = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 _AT_ONCE_MS = 1000
+_STALLED_SECONDS = 120
 # Of the home, what goes by itself: files of shuffles, among others.
 _TRANSIENT = "tmp/"
 _SETTLED_SECONDS = 5
@@ -51,6 +54,10 @@ UNDECODED = "cannot be decoded"
 FOR_EVER = ", and keeps it for ever, because it has no retention.ms"
 UNREADABLE = "its log cannot be read"
 Ends = tuple[int, int]
+
+
+class Stalled(LockstepError):
+    """A topic has records that the broker does not give."""
 
 
 @dataclass(frozen=True, order=True)
@@ -289,15 +296,26 @@ def _records(settings: "Settings", needles: "Needles") -> Iterator[_Record]:
         reader.assign([*waiting])
         for tp in waiting:
             reader.seek(tp, starts[tp])
+        moved = time.monotonic()
         while waiting:
+            before = {tp: reader.position(tp) for tp in waiting}
             for tp, records in reader.poll(timeout_ms=_AT_ONCE_MS, max_records=10_000).items():
                 for record in records:
                     if record.offset < ends[tp]:
                         names, gone = frozenset(_of_record(record, needles)), record.value is None
                         at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
                         yield _Record(tp.topic, tp.partition, record.offset, at, record.key, gone, names)
+            after = {tp: reader.position(tp) for tp in waiting}
+            moved = time.monotonic() if after != before else moved
+            if time.monotonic() - moved > _STALLED_SECONDS:
+                where = ", ".join(
+                    f"{tp.topic}-{tp.partition} at {offset} of {ends[tp]}" for tp, offset in after.items()
+                )
+                raise Stalled(
+                    f"Kafka has given no record for {_STALLED_SECONDS} s: {where}. Look at the broker, then ask again."
+                )
             # The last offsets may be markers of transactions, which are no records.
-            waiting = {tp for tp in waiting if reader.position(tp) < ends[tp]}
+            waiting = {tp for tp in waiting if after[tp] < ends[tp]}
 
 
 def _of_record(record: "kafka.consumer.fetcher.ConsumerRecord", needles: "Needles") -> set[str]:

@@ -1,10 +1,14 @@
 """A copy of a person's data is found in each kind of place where the platform keeps data."""
 
+import os
+
+import psutil
+import pytest
 from tests.support.erased import traces
 from tests.support.planted import planted
 
 from lockstep.erase.needles import Needles
-from lockstep.erase.scan import rows_of, scan, settled
+from lockstep.erase.scan import Stalled, _records, rows_of, scan, settled
 
 
 def test_a_planted_copy_is_found_in_each_kind_of_place(spark, settings, stream, view, shop, batch, person):
@@ -23,3 +27,22 @@ def test_a_planted_copy_is_found_in_each_kind_of_place(spark, settings, stream, 
         kept = scan(settings, needles, erased)
         assert kept.kept == {f"{stream.topic}-{p}": (end, end) for p, end in ends.items()}
         assert not [hit for hit in kept.hits if hit.place == "Kafka"], "what was erased may stay until retention"
+
+
+def test_a_broker_that_gives_nothing_more_ends_the_search_and_is_named_with_where_it_stood(
+    stack, settings, stream, shop, person, monkeypatch
+):
+    # More than a consumer fetches in advance.
+    for number in range(20):
+        shop.raw(os.urandom(900_000), number, partition=0)
+    shop.flush()
+    monkeypatch.setattr("lockstep.erase.scan._STALLED_SECONDS", 2)
+    records = _records(settings, Needles({"subject": person}))
+    assert next(record for record in records if record.topic == stream.topic).offset == 0
+    broker = psutil.Process(stack.pid("kafka"))
+    broker.suspend()
+    try:
+        with pytest.raises(Stalled, match=rf"{stream.topic}-0 at \d+ of 20\b"):
+            list(records)
+    finally:
+        broker.resume()
