@@ -26,6 +26,7 @@ from lockstep.erase.scope import Asked, Scope, remove_what_is_shuffled, scope_of
 from lockstep.erase.views import Touched
 from lockstep.failpoints import failpoint
 from lockstep.ingest.bronze import behind, ingest
+from lockstep.ingest.offsets import topic_offsets
 from lockstep.ledger import archive
 from lockstep.refine.tokens import token
 from lockstep.serving.publish_changelog import publish_all
@@ -49,9 +50,11 @@ _WAIT_SECONDS = 30
 
 
 def catch_up(spark: "SparkSession", settings: "Settings", contracts: "Sequence[Contract]") -> None:
-    """Take what Kafka has of the streams: what bronze lacks cannot be found there."""
+    """Take what Kafka has of the streams now: what bronze lacks cannot be found there."""
     for contract in behind(settings, contracts):
-        while ingest(spark, settings, contract, HOLDER):
+        # What comes meanwhile is not waited for: of a busy topic, there is always more.
+        partitions = topic_offsets(settings, contract.topic).partitions
+        while ingest(spark, settings, contract, HOLDER, {p: last for p, (_, last) in partitions.items()}):
             pass
 
 

@@ -22,7 +22,7 @@ from lockstep.control.records import Record, put
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.erase import receipt, run
 from lockstep.erase.scan import UNDECODED
-from lockstep.ingest.bronze import read
+from lockstep.ingest.bronze import ingest, read
 from lockstep.ledger.entries import entry
 from lockstep.ledger.history import recorded
 from lockstep.ledger.ranges import Range
@@ -225,3 +225,20 @@ def test_records_that_leaked_are_erased_by_their_offsets(settings, stream, view,
     batch()
     assert sum(row["views"] for row in rows(gold_of(view))) == 2
     assert ledger.latest(settings, tables.log).totals["erased"] == 3
+
+
+def test_it_begins_though_new_records_come_with_each_run_of_ingest(spark, settings, stream, shop, monkeypatch):
+    shop.view("e0", 0)
+    shop.flush()
+    runs = []
+
+    def and_another_record_comes(*given):
+        runs.append(ingest(*given))
+        shop.view(f"e{len(runs)}", len(runs))
+        shop.flush()
+        assert len(runs) < 5
+        return runs[-1]
+
+    monkeypatch.setattr(run, "ingest", and_another_record_comes)
+    run.catch_up(spark, settings, [stream])
+    assert [entry and entry.rows for entry in runs] == [1, None]
