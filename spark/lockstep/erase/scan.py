@@ -292,30 +292,28 @@ def _records(settings: "Settings", needles: "Needles") -> Iterator[_Record]:
         topics = sorted(set(reader.topics()) - _OF_BROKERS)
         partitions = [kafka.TopicPartition(t, p) for t in topics for p in sorted(reader.partitions_for_topic(t) or ())]
         starts, ends = reader.beginning_offsets(partitions), reader.end_offsets(partitions)
-        waiting = {tp for tp in partitions if starts[tp] < ends[tp]}
-        reader.assign([*waiting])
-        for tp in waiting:
-            reader.seek(tp, starts[tp])
-        moved = time.monotonic()
-        while waiting:
-            before = {tp: reader.position(tp) for tp in waiting}
+        positions = {tp: starts[tp] for tp in partitions if starts[tp] < ends[tp]}
+        reader.assign([*positions])
+        for tp, position in positions.items():
+            reader.seek(tp, position)
+        deadline = time.monotonic() + _STALLED_SECONDS
+        while positions:
             for tp, records in reader.poll(timeout_ms=_AT_ONCE_MS, max_records=10_000).items():
                 for record in records:
                     if record.offset < ends[tp]:
                         names, gone = frozenset(_of_record(record, needles)), record.value is None
                         at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
                         yield _Record(tp.topic, tp.partition, record.offset, at, record.key, gone, names)
-            after = {tp: reader.position(tp) for tp in waiting}
-            moved = time.monotonic() if after != before else moved
-            if time.monotonic() - moved > _STALLED_SECONDS:
-                where = ", ".join(
-                    f"{tp.topic}-{tp.partition} at {offset} of {ends[tp]}" for tp, offset in after.items()
-                )
+            reached = {tp: reader.position(tp) for tp in positions}
+            if reached != positions:
+                deadline = time.monotonic() + _STALLED_SECONDS
+            elif time.monotonic() > deadline:
+                where = ", ".join(f"{tp.topic}-{tp.partition} at {at} of {ends[tp]}" for tp, at in reached.items())
                 raise Stalled(
                     f"Kafka has given no record for {_STALLED_SECONDS} s: {where}. Look at the broker, then ask again."
                 )
             # The last offsets may be markers of transactions, which are no records.
-            waiting = {tp for tp in waiting if after[tp] < ends[tp]}
+            positions = {tp: position for tp, position in reached.items() if position < ends[tp]}
 
 
 def _of_record(record: "kafka.consumer.fetcher.ConsumerRecord", needles: "Needles") -> set[str]:
