@@ -32,6 +32,7 @@ from lockstep.schema_registry import RegistryDown, registry_of
 from lockstep.serving.publish_results import unpublished_since
 from lockstep.status import open_problems
 from lockstep.status.captured import drifts
+from lockstep.status.clocks import clocks_ahead
 from lockstep.status.lag import PartitionLag, overdue, partition_lags, total
 from lockstep.status.machine import certificates, disks
 from lockstep.status.model import AirflowStatus, Problem, Status, Stream, Unpublished, ViewStatus
@@ -71,7 +72,8 @@ def gather(settings: "Settings", health: Mapping[str, str]) -> Status:
         hidden = forbidden_topics(settings, (CONTRACTS[name].topic for name in missing))
         forbidden = [name for name in missing if CONTRACTS[name].topic in hidden]
         without = [name for name in missing if name not in forbidden]
-        status = replace(status, streams=streams, without_topic=without, forbidden=forbidden)
+        ahead = clocks_ahead(settings, [CONTRACTS[s.name] for s in streams])
+        status = replace(status, streams=streams, without_topic=without, forbidden=forbidden, clocks_ahead=ahead)
     except (LockstepError, KafkaError) as error:
         what = f"the broker did not list the offsets of the topics: {error}"
         unreachable.append(Problem("unreachable:kafka", what, "see `lockstep logs kafka`"))

@@ -126,6 +126,20 @@ class Unpublished:
 
 
 @dataclass(frozen=True)
+class ClockAhead:
+    """How far the timestamps of records may be ahead of the broker's clock, in milliseconds.
+
+    Args:
+        taken: by the topic.
+        allowed: by the contract, which is less.
+    """
+
+    topic: str
+    taken: int
+    allowed: int
+
+
+@dataclass(frozen=True)
 class Problem:
     """One thing that is not all right.
 
@@ -170,6 +184,7 @@ class Status:
         broken: the contracts and views of the project that cannot run, and why.
         without_topic: the streams whose topic does not exist.
         forbidden: the streams whose topic the account may not see.
+        clocks_ahead: the topics that take records of clocks which are too far ahead.
         captured: by captured table, what its source does not have of its contract.
         unpublished: the results of views that other views wait for.
         registry: why the schema registry cannot be asked; empty: it can, or no stream needs it.
@@ -187,6 +202,7 @@ class Status:
     broken: Mapping[str, str] = field(default_factory=dict)
     without_topic: list[str] = field(default_factory=list)
     forbidden: list[str] = field(default_factory=list)
+    clocks_ahead: Sequence[ClockAhead] = ()
     captured: Mapping[str, str] = field(default_factory=dict)
     unpublished: Sequence[Unpublished] = ()
     registry: str = ""

@@ -24,7 +24,7 @@ _OVER_AFTER = timedelta(seconds=60)
 # The kinds of problems that nobody can judge while a service does not answer: they stay as they were.
 _NOT_JUDGED = {
     "unreachable:airflow": ("dag-",),
-    "unreachable:kafka": ("lag:", "topic:", "sums:", "transaction:"),
+    "unreachable:kafka": ("lag:", "topic:", "clocks:", "sums:", "transaction:"),
     "unreachable:postgres": (
         "lag:",
         "topic:",

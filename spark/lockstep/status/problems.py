@@ -16,6 +16,8 @@ _FREE_SHARE, _FREE_BYTES = 0.05, 2 * 1024**3
 _CERTIFICATE_NOTICE = timedelta(days=14)
 # Of so many rows of one commit, so large a share is late: not some late rows, but a wrong clock or no time at all.
 _LATE_ROWS, _LATE_SHARE = 100, 0.9
+# Kafka's greatest limit is none.
+_NO_LIMIT = 2**63 - 1
 # How many names a line has.
 _NAMES = 5
 
@@ -130,6 +132,14 @@ def _topics(status: Status) -> Iterator[Problem]:
             f"topic:{stream}",
             f"the account may not see the topic of {stream}, so nothing is read from it",
             "give it the rights DESCRIBE and READ on the topic, as with `lockstep kafka acls`",
+        )
+    for of in status.clocks_ahead:
+        yield Problem(
+            f"clocks:{of.topic}",
+            f"{of.topic} takes records of clocks that are {_length(of.taken)} ahead, and its contract allows "
+            f"{_length(of.allowed)}: one of them makes the records of other producers late",
+            f"`lockstep kafka configs --alter --entity-type topics --entity-name {of.topic} --add-config "
+            f"message.timestamp.after.max.ms={of.allowed}`, or allow as much by max_clock_skew in the contract",
         )
 
 
@@ -285,6 +295,10 @@ def _differences(status: Status) -> Iterator[Problem]:
                 f"{v.name}: live and batch differ in {v.unexplained} windows, such as {v.sample}",
                 f"see `lockstep reconcile {v.name}`",
             )
+
+
+def _length(milliseconds: int) -> str:
+    return "by any time" if milliseconds == _NO_LIMIT else str(timedelta(milliseconds=milliseconds))
 
 
 def _names(names: list[str]) -> str:

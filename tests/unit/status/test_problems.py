@@ -10,7 +10,7 @@ from lockstep.airflow_api import Dag, Run
 from lockstep.live.progress import Progress
 from lockstep.quality.outcomes import GateVerdict
 from lockstep.status.lag import PartitionLag
-from lockstep.status.model import AirflowStatus, Disk, Problem, Status, Stream, Unpublished, ViewStatus
+from lockstep.status.model import AirflowStatus, ClockAhead, Disk, Problem, Status, Stream, Unpublished, ViewStatus
 from lockstep.status.problems import problems
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -138,6 +138,15 @@ def test_a_topic_that_the_account_may_not_see_is_not_taken_for_one_that_is_missi
     assert lines(forbidden=["orders"]) == [
         "the account may not see the topic of orders, so nothing is read from it: "
         "give it the rights DESCRIBE and READ on the topic, as with `lockstep kafka acls`"
+    ]
+
+
+@pytest.mark.parametrize(("taken", "said"), [(3_600_000, "1:00:00"), (2**63 - 1, "by any time")])
+def test_a_topic_that_takes_records_of_clocks_too_far_ahead_is_named(taken: int, said: str) -> None:
+    assert lines(clocks_ahead=[ClockAhead("clicks", taken, allowed=300_000)]) == [
+        f"clicks takes records of clocks that are {said} ahead, and its contract allows 0:05:00: one of them makes the records "
+        "of other producers late: `lockstep kafka configs --alter --entity-type topics --entity-name clicks --add-config "
+        "message.timestamp.after.max.ms=300000`, or allow as much by max_clock_skew in the contract"
     ]
 
 
