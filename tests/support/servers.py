@@ -39,8 +39,8 @@ __all__ = [
 ]
 # The folders that take longest are begun first, so that no worker is left alone with one at the end.
 LONGEST = (
-    *("marts", "deploy", "refine", "erase", "serving", "quality", "stack", "views", "checkpoints"),
-    *("capture", "live", "replay", "definition", "crash", "reconcile"),
+    *("marts", "killed", "deploy", "refine", "erase", "serving", "quality", "views", "checkpoints"),
+    *("stack", "capture", "live", "replay", "definition", "crash", "reconcile"),
 )
 
 

@@ -1,4 +1,4 @@
-"""On a stack of its own: a killed service starts again, and a second server is refused."""
+"""A killed service starts again, and a second server is refused."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from psycopg2 import sql
 from tests.integration.crash.scenarios import new_scenario
 from tests.support.alone import alone
 from tests.support.broken_log import cut_log
-from tests.support.ports import SHORT_LIVED, started
 from tests.support.records import event_record
 from tests.support.shop import Shop
 
@@ -37,13 +35,6 @@ from lockstep.stack import broker, net, postgres
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.services import environment
 from lockstep.stack.stack import Stack
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A stack whose services may be killed."""
-    with started(tmp_path_factory.mktemp("home"), java=SHORT_LIVED) as own:
-        yield own
 
 
 @pytest.mark.timeout(1800)
