@@ -6,6 +6,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from lockstep.batch.saved_machines import SCHEMA
@@ -98,17 +99,19 @@ def go_on(
     of_key: dict[str, list[Event]] = defaultdict(list)
     for row in rows:
         of_key[row["_key"]].append(event(row))
-    kept = {row["_key"]: row for row in saved.to_pylist()}
-    called = {key for key, row in kept.items() if row["_timer"] is not None and row["_timer"] < micros(until)}
+    # The other machines, which are most of them, stay in Arrow.
+    has_event = pc.is_in(saved["_key"], value_set=pa.array([*of_key], pa.string()))
+    runs = pc.or_(has_event, pc.fill_null(pc.less(saved["_timer"], micros(until)), False))
+    before = {row["_key"]: row["_machine"] for row in saved.filter(runs).to_pylist()}
     out: list[Row] = []
-    for key in sorted(of_key.keys() | called):
-        before = kept.pop(key, None)
-        machine = Machine.load(before["_machine"] if before else None)
+    after = []
+    for key in sorted(of_key.keys() | before.keys()):
+        machine = Machine.load(before.get(key))
         out += machine.run(view, _in_order(of_key[key]), until)
         if not machine.is_over(upserts):
             timer = machine.next_timer(view)
-            kept[key] = {"_key": key, "_timer": timer and micros(timer), "_machine": machine.dump()}
-    return out, pa.Table.from_pylist([*kept.values()], schema=SCHEMA)
+            after.append({"_key": key, "_timer": timer and micros(timer), "_machine": machine.dump()})
+    return out, pa.concat_tables([saved.filter(pc.invert(runs)), pa.Table.from_pylist(after, schema=SCHEMA)])
 
 
 def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table], pa.Table]":
