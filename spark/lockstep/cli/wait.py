@@ -53,7 +53,7 @@ def wait(
 def _ends(settings: Settings, view: View) -> Mapping[str, Offsets]:
     topics = {stream: CONTRACTS[stream].topic for stream in view.streams}
     found = offsets_of_topics(settings, [*topics.values()])
-    return {stream: {p: last for p, (_, last) in found[topic].partitions.items()} for stream, topic in topics.items()}
+    return {stream: found[topic].stable_ends for stream, topic in topics.items()}
 
 
 def _database(settings: Settings, view: View) -> str:

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 from psycopg2.extras import execute_values
 
 from lockstep.control.database import control
+from lockstep.control.written_anew import write_anew
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
-    from psycopg2.extensions import cursor as Cursor
 
     from lockstep.settings import Settings
 
 # Bytes: the size of SHA-256.
 _SIZE = 32
+_TABLE = ("public", "subject_keys")
 _SELECT = "SELECT subject, key FROM subject_keys WHERE subject = ANY(%s)"
 # Who comes second takes the key of who came first.
 _INSERT = "INSERT INTO subject_keys (subject, key) VALUES %s ON CONFLICT DO NOTHING"
@@ -73,7 +74,7 @@ def destroy(settings: "Settings", subject: str) -> None:
     """Destroy the key of a subject, if it has one, and note when with its erasures. After a kill, it does what is left."""
     with control(settings.production) as connection, connection.cursor() as cursor:
         cursor.execute(_DESTROY, {"subject": subject})
-        _write_anew(cursor)
+        write_anew(cursor, [_TABLE])
 
 
 def destroy_older(settings: "Settings", than: Mapping[str, datetime]) -> int:
@@ -84,11 +85,5 @@ def destroy_older(settings: "Settings", than: Mapping[str, datetime]) -> int:
         execute_values(cursor, _DESTROY_OLDER, [*than.items()], page_size=len(than))
         destroyed = int(cursor.rowcount)
         if destroyed:
-            _write_anew(cursor)
+            write_anew(cursor, [_TABLE])
     return destroyed
-
-
-def _write_anew(cursor: "Cursor") -> None:
-    """Rows that were deleted stay in the table's file until then. It may take longer than a query."""
-    cursor.execute("SET statement_timeout = 0")
-    cursor.execute("VACUUM FULL subject_keys")

@@ -94,7 +94,7 @@ def _with_topics(settings: "Settings", views: "list[View]", say: Say) -> "list[V
 def _ends(settings: "Settings", contracts: "list[Contract]", views: "list[View]") -> Ends:
     """Where this run stops: where production's gold is, or where the topic ends now."""
     topics = offsets_of_existing_topics(settings, [contract.topic for contract in contracts])
-    now = {c.name: {p: end for p, (_, end) in topics[c.topic].partitions.items()} for c in contracts}
+    now = {c.name: topics[c.topic].stable_ends for c in contracts}
     return {c.name: now[c.name] | position.ends(settings, c, views) for c in contracts}
 
 

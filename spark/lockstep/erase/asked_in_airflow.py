@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from psycopg2.extras import Json
 
 from lockstep import atomic_files
+from lockstep.control.written_anew import write_anew
 from lockstep.erase import receipt
-from lockstep.erase.database import connection_to, write_anew
+from lockstep.erase.database import connection_to
 from lockstep.erase.fields import DAG
 from lockstep.erase.needles import in_text
 from lockstep.erase.request import ErasureRefused

@@ -53,8 +53,8 @@ def catch_up(spark: "SparkSession", settings: "Settings", contracts: "Sequence[C
     """Take what Kafka has of the streams now: what bronze lacks cannot be found there."""
     for contract in behind(settings, contracts):
         # What comes meanwhile is not waited for: of a busy topic, there is always more.
-        partitions = topic_offsets(settings, contract.topic).partitions
-        while ingest(spark, settings, contract, HOLDER, {p: last for p, (_, last) in partitions.items()}):
+        ends = topic_offsets(settings, contract.topic).stable_ends
+        while ingest(spark, settings, contract, HOLDER, ends):
             pass
 
 

@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 
 from lockstep import lake
 from lockstep.control.leases import lease
+from lockstep.control.written_anew import write_anew
 from lockstep.erase import purge
-from lockstep.erase.database import connection_to, write_anew
+from lockstep.erase.database import connection_to
 from lockstep.erase.needles import in_bytes, in_text
 from lockstep.erase.streams import record, run_id, txn
 

@@ -54,6 +54,11 @@ class TopicOffsets:
     epochs: Mapping[int, int] = field(default_factory=dict)
     unchanged_to: Mapping[int, int] = field(default_factory=dict)
 
+    @property
+    def stable_ends(self) -> dict[int, int]:
+        """Per partition, its last stable offset."""
+        return {partition: last for partition, (_, last) in self.partitions.items()}
+
     def below(self, until: Mapping[int, int]) -> "TopicOffsets":
         """The same topic, of which a reader stops before these offsets; in partitions without one, at the end."""
         bounded = {p: (first, min(last, until.get(p, last))) for p, (first, last) in self.partitions.items()}

@@ -107,7 +107,7 @@ def _await(settings: "Settings", contract: "Contract", source: Snapshot, seconds
     """Wait until silver has all changes that the snapshot sees."""
     await_capture(settings, database_of(settings, contract), source.lsn, seconds)
     attempts = Retrying(stop=stop_after_delay(seconds), wait=wait_fixed(_WAIT_SECONDS), retry=retry_if_not_result(bool))
-    ends = {p: last for p, (_, last) in topic_offsets(settings, contract.topic).partitions.items()}
+    ends = topic_offsets(settings, contract.topic).stable_ends
     try:
         attempts(lambda: _has(settings, contract, ends))
     except RetryError:

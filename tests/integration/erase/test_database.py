@@ -7,8 +7,10 @@ from typing import Any
 import psycopg2
 import pytest
 
-from lockstep.erase import database, scrub
-from lockstep.erase.database import TableHeld, connection_to, write_anew
+from lockstep.control import written_anew
+from lockstep.control.written_anew import TableHeld, write_anew
+from lockstep.erase import scrub
+from lockstep.erase.database import connection_to
 from lockstep.settings import Settings
 
 NOTES = ("public", "notes_of_a_test")
@@ -59,7 +61,9 @@ def test_it_is_written_anew_once_they_let_go(cursor: Any, reader: Any) -> None:
 def test_an_erasure_that_was_stopped_by_them_writes_it_anew_when_it_is_tried_again(
     settings: Settings, cursor: Any, reader: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scrub, "write_anew", lambda cursor, tables: database.write_anew(cursor, tables, wait_seconds=0))
+    monkeypatch.setattr(
+        scrub, "write_anew", lambda cursor, tables: written_anew.write_anew(cursor, tables, wait_seconds=0)
+    )
     with pytest.raises(TableHeld):
         scrub._database(settings, settings.control_database, "ann4711user", BLANK)
     cursor.execute("SELECT note FROM notes_of_a_test")
