@@ -17,7 +17,7 @@ MEGABYTE = 1 << 20
 @pytest.fixture
 def table(settings):
     """A table with one file that is large enough, and 20 small ones."""
-    name = f"scratch.t{uuid.uuid4().hex[:8]}"
+    name = f"staging.t{uuid.uuid4().hex[:8]}"
     for rows, size in [(SMALL_FILE // MEGABYTE * 3 // 4, MEGABYTE), *[(1, 1000)] * 20]:
         values = pa.table({"bytes": pa.array([os.urandom(size) for _ in range(rows)], pa.binary())})
         write_deltalake(lake.path(settings, name), values, mode="append")
