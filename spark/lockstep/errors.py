@@ -1,6 +1,10 @@
 """The platform's errors. Each says what happened, where, and what to do."""
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+log = logging.getLogger(__name__)
 
 
 class LockstepError(Exception):
@@ -19,6 +23,28 @@ class SomeFailed(LockstepError):
         reasons = "\n  ".join(f"{item}: {error}" for item, error in failures.items())
         super().__init__(f"{what}: {len(failures)} failed, the others are done:\n  {reasons}")
         self.failures = failures
+
+
+class Failures(dict[str, Exception]):
+    """By item, why it failed, while the work on the other items goes on."""
+
+    @contextmanager
+    def of(self, item: str, *kinds: type[Exception]) -> Iterator[None]:
+        """Keep why the block fails for an item, if it is an error of these kinds; the first one counts."""
+        try:
+            yield
+        except kinds as error:
+            log.exception("%s failed, and the others go on", item)
+            self.setdefault(item, error)
+
+    def check(self, what: str) -> None:
+        """Raise what was kept.
+
+        Raises:
+            SomeFailed: an item failed.
+        """
+        if self:
+            raise SomeFailed(what, self)
 
 
 class DataLoss(LockstepError):

@@ -1,6 +1,5 @@
 """Work on several streams or views at a time: a thread with a Spark session for each core."""
 
-import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -13,7 +12,7 @@ from lockstep import settings as configuration
 from lockstep.catalog import connect
 from lockstep.contracts import Contract
 from lockstep.definition import View
-from lockstep.errors import LockstepError
+from lockstep.errors import Failures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,11 +23,6 @@ Item = TypeVar("Item", Contract, View)
 Result = TypeVar("Result")
 Work = Callable[["SparkSession", "Settings", Item, str], Result | None]
 Connect = Callable[["Settings", str], AbstractContextManager["SparkSession"]]
-log = logging.getLogger(__name__)
-
-
-class TaskFailed(LockstepError):
-    """A task failed for some of its streams or views. The message names each with its reason."""
 
 
 def for_each(
@@ -42,33 +36,26 @@ def for_each(
         name: of the work, for the Spark server's UI and for messages.
 
     Raises:
-        TaskFailed: some items failed. The message names them with their reasons; the others are done.
+        SomeFailed: some items failed. The message names them with their reasons; the others are done.
     """
     settings = configuration.load()
     items = list(items)
     results: dict[str, Result] = {}
-    failures: dict[str, Exception] = {}
+    failures = Failures()
     # The threads share one iterator, so each item is worked on once.
     queue = iter(items)
 
     def drain() -> None:
         with connect(settings, name) as spark:
             for item in queue:
-                with bound_contextvars(step=name, **{_kind(item): item.name}):
-                    try:
-                        result = work(spark, settings, item, run_id)
-                    # Any exception: the other items must go on. It is raised again below.
-                    except Exception as error:
-                        log.exception("%s of %s failed", name, item.name)
-                        failures[item.name] = error
-                    else:
-                        if result is not None:
-                            results[item.name] = result
+                # Any exception: the other items must go on. It is raised again below.
+                with bound_contextvars(step=name, **{_kind(item): item.name}), failures.of(item.name, Exception):
+                    result = work(spark, settings, item, run_id)
+                    if result is not None:
+                        results[item.name] = result
 
     _in_threads(drain, min(settings.cores, len(items)))
-    if failures:
-        reasons = "\n  ".join(f"{item}: {error}" for item, error in failures.items())
-        raise TaskFailed(f"{name}: {len(failures)} failed, the others are done:\n  {reasons}")
+    failures.check(name)
     return {item.name: results[item.name] for item in items if item.name in results}
 
 

@@ -103,7 +103,7 @@ def rebuild_day(
 
     Raises:
         IntervalHeld: a replay works on one of the days. The message names it.
-        TaskFailed: some views failed. The message names them; the others, and the marts, are done.
+        SomeFailed: some views failed. The message names them; the others, and the marts, are done.
     """
     settings, start, end = configuration.load(), _plain(start), _plain(end)
     wanted = chosen(settings.views)

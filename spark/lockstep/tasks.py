@@ -22,7 +22,7 @@ from lockstep.definition.registry import chosen
 from lockstep.definition.tables import bronze_of, gold_of, serving_of, silver_of
 from lockstep.descriptions import checked, compacted, compared, written
 from lockstep.errors import LockstepError
-from lockstep.for_each import TaskFailed, for_each
+from lockstep.for_each import for_each
 from lockstep.ingest import bronze
 from lockstep.lineage import tables
 from lockstep.lineage.step import traced
@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 log = logging.getLogger(__name__)
+
+
+class LayersDiffer(LockstepError):
+    """Live and batch differ, and no cause is known."""
 
 
 def ingest(kind: "Kind", run_id: str, results: Results) -> dict[str, int]:
@@ -180,7 +184,7 @@ def reconcile(run_id: str, results: Results) -> dict[str, str]:
     """Compare live with batch for each view; the verdict by view.
 
     Raises:
-        TaskFailed: a window differs for no known reason.
+        LayersDiffer: a window differs for no known reason.
     """
     settings = configuration.load()
     views = chosen(settings.views)
@@ -199,14 +203,14 @@ def verdicts(reports: "Iterable[Report]") -> dict[str, str]:
     """The verdict of each view, in words.
 
     Raises:
-        TaskFailed: a window differs for no known reason.
+        LayersDiffer: a window differs for no known reason.
     """
     reports = list(reports)
     reasons = [
         f"{r.view}: {r.unexplained} of {r.windows} windows, such as {r.sample}" for r in reports if r.unexplained
     ]
     if reasons:
-        raise TaskFailed("Live and batch differ, and no cause is known:\n  " + "\n  ".join(reasons))
+        raise LayersDiffer("Live and batch differ, and no cause is known:\n  " + "\n  ".join(reasons))
     return {report.view: f"{report.windows} windows {report.verdict}" for report in reports}
 
 

@@ -12,7 +12,8 @@ from structlog.contextvars import bound_contextvars, get_contextvars
 from tests.support.ports import own_ports
 
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.for_each import TaskFailed, for_each
+from lockstep.errors import SomeFailed
+from lockstep.for_each import for_each
 from lockstep.settings import Settings
 
 STREAMS = [CONTRACTS[name] for name in ("clicks", "page_views", "searches", "sensors")]
@@ -65,7 +66,7 @@ def test_one_stream_that_fails_does_not_stop_the_others_and_is_named(settings: S
             raise ValueError(f"the topic of {stream.name} is gone")
         return ten(spark, settings, stream, run_id)
 
-    with pytest.raises(TaskFailed) as failure:
+    with pytest.raises(SomeFailed) as failure:
         worked(work, Sessions())
     assert sorted(worked_on) == sorted(stream.name for stream in STREAMS)
     message = str(failure.value)

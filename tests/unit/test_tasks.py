@@ -13,7 +13,6 @@ from tests.support.ports import own_ports
 from lockstep import tasks
 from lockstep.definition import View
 from lockstep.errors import LedgerBroken, SomeFailed
-from lockstep.for_each import TaskFailed
 from lockstep.ledger import Entry
 from lockstep.quality.gate import GateFailed
 from lockstep.quality.outcomes import Outcome
@@ -36,7 +35,7 @@ def report(view: str, unexplained: int) -> Report:
 
 
 def test_when_live_and_batch_differ_the_task_fails_and_names_the_views() -> None:
-    with pytest.raises(TaskFailed) as failure:
+    with pytest.raises(tasks.LayersDiffer) as failure:
         tasks.verdicts([report("ad_ctr", 0), report("page_views_per_minute", 2)])
     message = str(failure.value)
     assert message.startswith("Live and batch differ, and no cause is known:")

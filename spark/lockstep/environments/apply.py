@@ -57,7 +57,7 @@ def apply(settings: "Settings", asked: str | None, say: Say) -> None:
 
     Raises:
         FilesRefused, SampleRefused: nothing was computed.
-        TaskFailed: some streams or views failed at a step. The others are done, and the next step was not begun.
+        SomeFailed: some streams or views failed at a step. The others are done, and the next step was not begun.
     """
     if refused := broken():
         lines = "\n".join(f"  {place}: {reason}" for place, reason in refused.items())

@@ -1,6 +1,5 @@
 """Archive, compact and vacuum the tables of the lake, trim their logs, and remove old checkpoints and task logs."""
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from lockstep.checkpoints.tidy import tidy
 from lockstep.control.intervals import holders
 from lockstep.control.leases import lease
 from lockstep.definition.tables import written_under
-from lockstep.errors import LockstepError
+from lockstep.errors import Failures, SomeFailed
 from lockstep.lake import Txn, small_commits
 from lockstep.lake.small_commits import SmallCommits
 from lockstep.ledger import RETENTION, archive, integrity
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 Result = TypeVar("Result")
-log = logging.getLogger(__name__)
 # The live queries compact their own tables between two micro-batches. Another writer's OPTIMIZE would make their MERGE fail.
 NOT_OURS = ("live", "_checkpoints")
 # dbt writes these without their leases, and only Spark's own commits are safe beside those of Spark.
@@ -58,8 +56,8 @@ class MaintenanceResult:
     files_after: int
 
 
-class MaintenanceFailed(LockstepError):
-    """Some of the housekeeping could not be done. The message names each part with its reason.
+class MaintenanceFailed(SomeFailed):
+    """Some of the housekeeping could not be done.
 
     Args:
         failures: the parts that failed, by name.
@@ -67,9 +65,8 @@ class MaintenanceFailed(LockstepError):
     """
 
     def __init__(self, failures: Mapping[str, Exception], done: list[MaintenanceResult]) -> None:
-        reasons = "\n  ".join(f"{name}: {error}" for name, error in failures.items())
-        super().__init__(f"The housekeeping of {len(failures)} failed, all others are done:\n  {reasons}")
-        self.failures, self.done = failures, done
+        super().__init__("The housekeeping", failures)
+        self.done = done
 
 
 def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run_id: str) -> list[MaintenanceResult]:
@@ -86,16 +83,13 @@ def maintain(spark: "SparkSession", settings: "Settings", tables: list[str], run
     replayed = {held["table_name"] for held in holders(settings) if held["kind"] == "replay"}
     names = [name for name in tables if not name.startswith("shadow.")]
     ours = [name for name in names if name.partition(".")[0] not in NOT_OURS and name not in replayed]
-    failures: dict[str, Exception] = {}
+    failures = Failures()
 
     def attempt(name: str, work: Callable[[], Result]) -> Result | None:
-        try:
-            return work()
         # Any exception: the other tables need their housekeeping. It is raised again below.
-        except Exception as error:
-            log.exception("The housekeeping of %s failed", name)
-            failures.setdefault(name, error)
-            return None
+        with failures.of(name, Exception):
+            return work()
+        return None
 
     attempt("the shadows of replays", lambda: remove_orphan_shadows(spark, settings))
     attempt("the checkpoints", lambda: tidy(settings))

@@ -12,8 +12,7 @@ A view that reads tables has no final rows. It has batch's row of each key, or l
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from lockstep.definition import View, columns
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.tables import gold_of, live_of, serving_of
 from lockstep.definition.view import BEGINNING, END
-from lockstep.errors import LockstepError, SomeFailed
+from lockstep.errors import Failures, LockstepError, SomeFailed
 from lockstep.live.frontier import checkpoint_location, live_positions, live_within
 from lockstep.quality import audited, outcomes
 from lockstep.serving import sql
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 log = logging.getLogger(__name__)
+# What one view's tables may have, while those of others are well.
+_TROUBLE = (LockstepError, PySparkException)
 FRESHNESS = "serving.freshness"
 
 
@@ -86,21 +87,20 @@ def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) 
     with lease(settings, "serving", "publish"):
         versions = visible(settings)
         merged: list[tuple[View, _Merged]] = []
-        failures: dict[str, Exception] = {}
+        failures = Failures()
         for view in existing:
-            with _collected(failures, serving_of(view)):
+            with failures.of(serving_of(view), *_TROUBLE):
                 if one := _merged(settings, view, versions):
                     merged.append((view, one))
         rows: list[str] = []
         for view, one in merged:
-            with _collected(failures, serving_of(view)):
+            with failures.of(serving_of(view), *_TROUBLE):
                 _replace(spark, settings, view, one.query, versions)
                 rows.append(one.freshness)
         if rows:
-            with _collected(failures, FRESHNESS):
+            with failures.of(FRESHNESS, *_TROUBLE):
                 lake.create_view(spark, settings, FRESHNESS, columns.FRESHNESS, " UNION ALL ".join(rows))
-    if failures:
-        raise SomeFailed("Readers see some views as they were before", failures)
+    failures.check("Readers see some views as they were before")
 
 
 @dataclass(frozen=True)
@@ -118,16 +118,6 @@ def _merged(settings: "Settings", view: View, versions: Mapping[str, int]) -> _M
     query = _query(settings, view, versions, entry, final_until, live)
     batch_at = _moment(entry.committed_at) if entry else None
     return _Merged(query, sql.freshness_row(view.name, final_until, batch_at, live)) if query else None
-
-
-@contextmanager
-def _collected(failures: dict[str, Exception], name: str) -> Iterator[None]:
-    """Keep why a part failed, so that the others go on."""
-    try:
-        yield
-    except (LockstepError, PySparkException) as error:
-        log.exception("%s stays as it was", name)
-        failures[name] = error
 
 
 def publish_or_log(spark: "SparkSession", settings: "Settings", views: Iterable[View]) -> None:

@@ -18,7 +18,7 @@ from lockstep import lake, ledger
 from lockstep.control import records
 from lockstep.control.records import Record
 from lockstep.definition.tables import Tables
-from lockstep.errors import LedgerBroken, SomeFailed
+from lockstep.errors import Failures, LedgerBroken
 from lockstep.kafka_clients import admin, create_topics
 from lockstep.serving.changelog import Position, changes, position, topic_of
 from lockstep.serving.merged import visible
@@ -46,18 +46,15 @@ def publish_all(settings: "Settings", contracts: "Iterable[Contract]") -> dict[s
     """
     known = {r.key: r.fields.get("version") for r in records.of_each_key(settings, _RECORDS)}
     seen, sent = visible(settings), dict[str, int]()
-    unread: dict[str, Exception] = {}
+    unread = Failures()
     for contract in contracts:
         table = Tables.of(contract).current
         if table and lake.exists(settings, table):
             version = seen.get(table, lake.newest_version(settings, table) or 0)
             if version >= 0 and known.get(contract.name) != version:
-                try:
+                with unread.of(table, LedgerBroken, DeltaError):
                     sent[contract.name] = publish(settings, contract, table, version)
-                except (LedgerBroken, DeltaError) as error:
-                    unread[table] = error
-    if unread:
-        raise SomeFailed("The changelogs of captured tables", unread)
+    unread.check("The changelogs of captured tables")
     return {name: count for name, count in sent.items() if count}
 
 

@@ -17,7 +17,7 @@ from lockstep.control.leases import lease
 from lockstep.control.records import Record
 from lockstep.definition.registry import with_results
 from lockstep.definition.tables import Tables, gold_of
-from lockstep.errors import LeaseHeld, LedgerBroken, SomeFailed
+from lockstep.errors import Failures, LeaseHeld, LedgerBroken
 from lockstep.ingest import bronze
 from lockstep.kafka_clients import configs, create_topics
 from lockstep.refine import silver
@@ -67,20 +67,17 @@ def publish_all(settings: "Settings", contracts: "Iterable[Contract]") -> dict[s
     if settings.env:
         return {}
     sent: dict[str, int] = {}
-    torn: dict[str, Exception] = {}
+    torn = Failures()
     for contract, view in with_results(contracts):
         # An erasure holds it from before it looks for records, so none of the person comes into the topic after that.
         try:
-            with lease(settings, gold_of(view), HOLDER, _WAIT_SECONDS):
+            with torn.of(contract.name, LedgerBroken), lease(settings, gold_of(view), HOLDER, _WAIT_SECONDS):
                 entry = seen(settings, view, visible(settings))
                 if entry and entry.until:
                     sent[contract.name] = publish(settings, contract, view, entry)
         except LeaseHeld as held:
             log.info("%s waits for the next run: %s", contract.name, held)
-        except LedgerBroken as error:
-            torn[contract.name] = error
-    if torn:
-        raise SomeFailed("The results of views", torn)
+    torn.check("The results of views")
     return {name: count for name, count in sent.items() if count}
 
 

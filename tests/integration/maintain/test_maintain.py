@@ -42,7 +42,9 @@ def test_a_table_with_trouble_is_named_and_the_others_are_looked_after(spark, se
     log = Path(lake.path(settings, broken)) / "_delta_log"
     log.mkdir(parents=True)
     (log / f"{0:020d}.json").write_text("{")
-    with pytest.raises(MaintenanceFailed, match=f"of 1 failed, all others are done:\n  {broken}: ") as failure:
+    with pytest.raises(
+        MaintenanceFailed, match=f"The housekeeping: 1 failed, the others are done:\n  {broken}: "
+    ) as failure:
         maintain(spark, settings, [broken, table], "run")
     assert table not in str(failure.value).replace(broken, "")
     assert {row["seq"] for row in rows("ops.ledger") if row["table"] == table} == {1}
