@@ -5,6 +5,7 @@ old as it would be.
 """
 
 import os
+import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -93,6 +94,7 @@ class Days:
         day: how many days have passed.
         spark: a session, if the tables are Spark's.
         removed: the bytes that VACUUM has removed on each day.
+        housekeeping: the CPU seconds that the housekeeping has taken on each day.
     """
 
     settings: Settings
@@ -104,6 +106,7 @@ class Days:
     day: int = 0
     spark: Any = None
     removed: list[int] = field(default_factory=list)
+    housekeeping: list[float] = field(default_factory=list)
     _dice: Random = field(default_factory=lambda: Random(1))
 
     def __post_init__(self) -> None:
@@ -146,8 +149,9 @@ class Days:
 
     def look_after(self) -> None:
         """Run the housekeeping."""
-        before = self._data_bytes()
+        before, taken = self._data_bytes(), time.process_time()
         maintain(self.spark, self.settings, self.tables, f"day-{self.day}")
+        self.housekeeping.append(time.process_time() - taken)
         self.removed.append(max(before - self._data_bytes(), 0))
 
     def write(self, at: datetime) -> None:
