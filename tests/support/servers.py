@@ -39,7 +39,7 @@ __all__ = [
 ]
 # The folders that take longest are begun first, so that no worker is left alone with one at the end.
 LONGEST = (
-    *("marts", "killed", "deploy", "refine", "erase", "serving", "quality", "views", "checkpoints"),
+    *("marts", "deploy", "refine", "erase", "serving", "quality", "killed", "views", "checkpoints"),
     *("stack", "capture", "live", "replay", "definition", "crash", "reconcile"),
 )
 
