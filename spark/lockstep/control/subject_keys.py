@@ -7,6 +7,7 @@ that goes on would go on with a key that was destroyed.
 All are in production's database. An environment reads production's records, and makes the same tokens of them.
 """
 
+import math
 import secrets
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
@@ -85,5 +86,6 @@ def destroy_older(settings: "Settings", than: Mapping[str, datetime]) -> int:
         execute_values(cursor, _DESTROY_OLDER, [*than.items()], page_size=len(than))
         destroyed = int(cursor.rowcount)
         if destroyed:
-            write_anew(cursor, [_TABLE])
+            # To the end: the next call finds no key that it could destroy, and would leave these in the file.
+            write_anew(cursor, [_TABLE], wait_seconds=math.inf)
     return destroyed
