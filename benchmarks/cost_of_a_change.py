@@ -78,9 +78,10 @@ def measured(home: Path, size: int) -> list[float]:
     """The medians of the seconds of each part, with a view of this size."""
     settings, customers = Settings(home=home / str(size)), size // ORDERS_EACH
     files = SavedMachines(settings, VIEW.name)
-    newest = files.save(machines(customers))
+    of_all = machines(customers)
+    newest = files.save(of_all)
     every = [change(number, 40) for number in range(customers)]
-    write_deltalake(lake.path(settings, GOLD), as_gold(run(machines(customers), every)[0]))
+    write_deltalake(lake.path(settings, GOLD), as_gold(run(of_all, every)[0]))
     parts: dict[str, list[float]] = {name: [] for name in PARTS}
     for age in range(41, 41 + ROUNDS):
         with timed(parts["read"]):

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 from contextlib import closing
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lockstep.kafka_clients import admin, configured
+from lockstep.kafka_clients import admin, configs, configured
 from lockstep.status.model import ClockAhead
 
 if TYPE_CHECKING:
@@ -31,7 +30,5 @@ def clocks_ahead(settings: "Settings", contracts: Iterable["Contract"]) -> list[
     with closing(admin(settings)) as client:
         found = configured(client, {c.topic: (_AHEAD, _TYPE) for c in contracts})
     limits = {topic: int(of[_AHEAD] or 0) for topic, of in found.items() if of.get(_TYPE) == "CreateTime"}
-    ahead = [
-        ClockAhead(c.topic, limits.get(c.topic, 0), c.max_clock_skew // timedelta(milliseconds=1)) for c in contracts
-    ]
+    ahead = [ClockAhead(c.topic, limits.get(c.topic, 0), int(configs(c)[_AHEAD])) for c in contracts]
     return [topic for topic in ahead if topic.taken > topic.allowed]
