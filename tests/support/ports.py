@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lockstep import settings as configuration
+from lockstep.refine import tokens
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack.stack import Stack
 
@@ -52,10 +53,13 @@ def started(home: Path, java: str = "", services: Sequence[str] = FLOW) -> Itera
     with pytest.MonkeyPatch.context() as patch:
         own_ports(patch, home, java=java)
         running = Stack(configuration.load())
+        # A process of Lockstep knows one platform; this one may have known another.
+        tokens._settings.cache_clear()
         try:
             running.up(services)
             yield running
         finally:
+            tokens._settings.cache_clear()
             running.reset()
 
 

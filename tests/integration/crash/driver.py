@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.integration.crash import defences, flow
+from tests.integration.crash.watch import COLD
 from tests.support.paths import CHECKOUT
 
 from lockstep import settings as configuration
@@ -67,8 +68,7 @@ def supervised(stream: str, *arguments: str) -> Iterator[None]:
 def run_until_killed(stream: str, crash_at: str, *arguments: str) -> None:
     """Run the driver until its failpoint has killed it."""
     with task(stream, *arguments, crash_at=crash_at) as process:
-        # The first task of a run finds a cold server, which takes minutes on a slow machine.
-        assert process.wait(300) == -signal.SIGKILL, f"it ended before {crash_at}"
+        assert process.wait(COLD) == -signal.SIGKILL, f"it ended before {crash_at}"
 
 
 def main() -> None:

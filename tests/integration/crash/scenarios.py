@@ -32,7 +32,7 @@ from tests.integration.crash.flow import (
     violations,
     windows,
 )
-from tests.integration.crash.watch import appears, freeze_when, until
+from tests.integration.crash.watch import COLD, appears, freeze_when, until
 from tests.support import retail_oracle
 
 from lockstep import lake
@@ -198,7 +198,7 @@ class Scenario:
             return newest[point]() == begun == done + 1 >= before + nth
 
         with self.traffic.flowing(most=1000):
-            until(lambda: _numbers((checkpoint / "commits").glob("*")), within=240)
+            until(lambda: _numbers((checkpoint / "commits").glob("*")), within=COLD)
             _, before = begun_and_done()
             self.server_dies_when(is_there)
             self.server_is_back()
@@ -208,7 +208,7 @@ class Scenario:
         self.keep_live()
         first, second = (Path(lake.path(self.settings, f"live.{view.name}")) / "_delta_log" for view in self.shared)
         with self.traffic.flowing(most=1000):
-            until(lambda: all(any(log.glob("*.json")) for log in (first, second)), within=240)
+            until(lambda: all(any(log.glob("*.json")) for log in (first, second)), within=COLD)
             self.server_dies_when(lambda: 0 <= _batch_of_newest(second) < _batch_of_newest(first))
             self.server_is_back()
 
@@ -311,7 +311,7 @@ BY_POINT: dict[str, Callable[[Scenario, random.Random], None]] = {
 
 def _dies_when(marked: Callable[[], Any], process: psutil.Process) -> None:
     """Kill a process and its children at a moment when ``marked`` is true."""
-    for frozen in freeze_when(process, marked, within=240):
+    for frozen in freeze_when(process, marked, within=COLD):
         with suppress(psutil.NoSuchProcess):
             frozen.kill()
     process.wait(30)

@@ -16,7 +16,6 @@ from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import View
 from lockstep.erase import run, scope
 from lockstep.ingest.bronze import ingest
-from lockstep.refine import tokens
 from lockstep.refine.silver import refine
 from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
@@ -25,10 +24,7 @@ from lockstep.stack.stack import Stack
 @pytest.fixture(scope="package")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     with started(tmp_path_factory.mktemp("home")) as running:
-        # A process knows one platform: that of the servers that it was started with.
-        tokens._settings.cache_clear()
         yield running
-    tokens._settings.cache_clear()
 
 
 @pytest.fixture(scope="package")
