@@ -269,7 +269,7 @@ class Scenario:
 
     def server_is_back(self) -> None:
         """Wait until the supervisor has started it again."""
-        self.stack.wait_healthy("spark")
+        self.stack.wait_healthy("spark", COLD)
 
 
 @contextmanager
