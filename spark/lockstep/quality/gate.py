@@ -5,7 +5,6 @@ Then nothing downstream of the table runs, and readers keep the last version tha
 ``import great_expectations`` takes seconds, so it is imported only when there are rows to check.
 """
 
-import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
 from lockstep import lake
-from lockstep.errors import LedgerBroken, LockstepError
+from lockstep.errors import Failures, LedgerBroken, LockstepError
 from lockstep.failpoints import failpoint
 from lockstep.quality import docs, outcomes
 from lockstep.quality.checks import Check, check
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from lockstep.settings import Settings
 
-log = logging.getLogger(__name__)
 # Three values show what is wrong with a column, and the message stays one line.
 _COUNTS = {"result_format": "BASIC", "partial_unexpected_count": 3}
 
@@ -88,17 +86,13 @@ def run_gates(spark: "SparkSession", settings: "Settings", tables: Iterable[str]
 
 def _validate_each(
     spark: "SparkSession", settings: "Settings", tables: Iterable[str], before: GateState
-) -> tuple[list[Outcome], dict[str, Exception]]:
+) -> tuple[list[Outcome], Failures]:
     """The outcome of each table that has new rows, and why others could not be read."""
-    results: list[Outcome] = []
-    unread: dict[str, Exception] = {}
+    results, unread = list[Outcome](), Failures()
     for table in tables:
-        try:
+        with unread.of(table, LedgerBroken, DeltaError, PySparkException):
             if new := pending(settings, table, before.positions.get(table, -1)):
                 results.append(validate(spark, settings, new, before.distributions.get(table, {})))
-        except (LedgerBroken, DeltaError, PySparkException) as error:
-            log.exception("%s could not be checked", table)
-            unread[table] = error
     return results, unread
 
 
