@@ -21,19 +21,28 @@ if TYPE_CHECKING:
 
 @cache
 def _session_type() -> Any:
+    from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
     from pyspark.sql.connect.session import SparkSession
 
     _send_code_of_project()
 
     class Session(SparkSession):
-        """PySpark's session without its ``__del__`` (``pyspark.sql.connect.session.SparkSession``, seen in pyspark 4.1.1).
+        """PySpark's session, which ends otherwise (``pyspark.sql.connect.session.SparkSession``, seen in pyspark 4.1.1)."""
 
-        There ``__del__`` closes the client, and waits for the client's threads. The garbage collector may run it in the middle
-        of a call, which holds the lock that those threads wait for: then the process never ends.
-        """
+        def stop(self) -> None:
+            """First the client's threads release the results that were read. PySpark closes the session before they do.
+
+            Then the server logs a stack trace for each, and its log has nothing else.
+            """
+            ExecutePlanResponseReattachableIterator.shutdown()
+            super().stop()
 
         def __del__(self) -> None:
-            """Whoever opened the session stops it."""
+            """Whoever opened the session stops it.
+
+            PySpark's waits for the client's threads. The garbage collector may run it in the middle of a call, which holds the
+            lock that those threads wait for: then the process never ends.
+            """
 
     return Session
 

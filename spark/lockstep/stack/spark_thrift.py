@@ -1,6 +1,7 @@
 """The Thrift server as a service: `python -m lockstep.thrift`. It starts on demand, and takes no part in the pipeline."""
 
 import sys
+from pathlib import Path
 
 from pydantic import SecretStr
 
@@ -10,8 +11,15 @@ from lockstep.stack.errors import Unhealthy
 from lockstep.stack.services import Launch, Service
 from lockstep.stack.spark_server import asked, prepare
 
-# An empty database of its catalog: it exists once all names are there.
-FILLED = "filled"
+
+def scratch(settings: Settings) -> Path:
+    """The one directory that the server may write to. It is new at each start."""
+    return settings.home / "tmp" / "thrift"
+
+
+def filled(settings: Settings) -> Path:
+    """An empty file that is there once the server has all names. To ask a server that is still busy with them slows it down."""
+    return scratch(settings) / "filled"
 
 
 def remote(settings: Settings) -> Settings:
@@ -21,12 +29,12 @@ def remote(settings: Settings) -> Settings:
 
 
 def check(settings: Settings) -> str:
-    """Ask it whether it has the names of the tables."""
+    """Ask it something, once it has the names of the tables."""
     net.reach(LOOPBACK, settings.thrift_port)
-    with asked(remote(settings)) as spark:
-        filled = spark.catalog.databaseExists(FILLED)
-    if not filled:
+    if not filled(settings).exists():
         raise Unhealthy("the Thrift server does not know the tables yet")
+    with asked(remote(settings)) as spark:
+        spark.catalog.currentDatabase()
     return f"reads the lake at jdbc:hive2://{LOOPBACK}:{settings.thrift_port}"
 
 

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from lockstep import catalog, session, settings
 from lockstep.settings import Settings
 from lockstep.stack.errors import StackError
-from lockstep.stack.spark_thrift import FILLED, remote
+from lockstep.stack.spark_thrift import filled, remote
 from lockstep.thrift import server
 from lockstep.thrift.names import follow
 
@@ -60,7 +60,7 @@ def _follow(current: Settings, stopping: threading.Event) -> None:
             if followed.refused != refused:
                 refused = followed.refused
                 log.warning("cannot be read yet: %s", "; ".join(f"{name}: {why}" for name, why in refused.items()))
-            readers.sql(f"CREATE DATABASE IF NOT EXISTS {FILLED}")
+            filled(current).touch()
             stopping.wait(_EVERY_SECONDS)
 
 

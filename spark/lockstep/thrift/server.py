@@ -20,6 +20,7 @@ from lockstep.stack import jars, spark_properties
 from lockstep.stack.java import find_java
 from lockstep.stack.services import run_dir
 from lockstep.stack.spark_server import network, submit
+from lockstep.stack.spark_thrift import scratch
 from lockstep.thrift.sandbox import Sandbox, require
 
 # Raw values of records, and what a replay has not promoted, are no tables for readers.
@@ -35,7 +36,7 @@ def start(settings: Settings) -> "subprocess.Popen[bytes]":
     Raises:
         StackError: nothing would keep it from writing to the lake.
     """
-    own = _own(settings)
+    own = scratch(settings)
     shutil.rmtree(own, ignore_errors=True)
     own.mkdir(parents=True)
     file = run_dir(settings) / "thrift.properties"
@@ -60,7 +61,7 @@ def command(settings: Settings, file: Path) -> list[str]:
     Args:
         file: has its properties.
     """
-    java, *options = submit(settings, settings.thrift_memory, _own(settings), file)
+    java, *options = submit(settings, settings.thrift_memory, scratch(settings), file)
     # It would write to the machine's temporary directory.
     argv = [java, "-XX:-UsePerfData", *options, "--class", _MAIN, "spark-internal"]
     hive = {"hive.server2.thrift.bind.host": settings.listen, "hive.server2.thrift.port": settings.thrift_port}
@@ -69,7 +70,7 @@ def command(settings: Settings, file: Path) -> list[str]:
 
 def properties(settings: Settings) -> dict[str, str]:
     """Its Spark properties: those of the pipeline's server, but for what must be its own."""
-    own = _own(settings)
+    own = scratch(settings)
     return spark_properties.of(settings.model_copy(update={"event_log": False})) | {
         "spark.app.name": "lockstep-thrift",
         "spark.master": f"local[{settings.cores}]",
@@ -95,11 +96,7 @@ def sandbox_of(settings: Settings, file: Path) -> Sandbox:
     programs = [find_java().executable.resolve().parent.parent, jars.spark_home(), jars.directory(settings)]
     programs += [resource("infra"), file]
     if urlsplit(settings.lake).scheme:
-        return Sandbox(tuple(programs), _own(settings), connects=True)
+        return Sandbox(tuple(programs), scratch(settings), connects=True)
     require(Path(settings.lake))
     layers = [Path(settings.lake) / layer for layer in LAYERS]
-    return Sandbox((*programs, *layers), _own(settings), connects=False)
-
-
-def _own(settings: Settings) -> Path:
-    return settings.home / "tmp" / "thrift"
+    return Sandbox((*programs, *layers), scratch(settings), connects=False)

@@ -17,9 +17,11 @@ from lockstep.serving import merged
 @pytest.fixture(scope="module")
 def url(stack):
     """A Thrift server of the stack that all tests share."""
-    stack.up(["thrift"])
-    yield f"jdbc:hive2://127.0.0.1:{stack.settings.thrift_port}"
-    stack.down(["thrift"])
+    try:
+        stack.up(["thrift"])
+        yield f"jdbc:hive2://127.0.0.1:{stack.settings.thrift_port}"
+    finally:
+        stack.down(["thrift"])
 
 
 @pytest.fixture
