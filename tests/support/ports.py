@@ -2,16 +2,20 @@
 
 import fcntl
 import json
-import socket
+import os
+import random
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from lockstep import settings as configuration
 from lockstep.refine import tokens
-from lockstep.settings import LOOPBACK, Settings
+from lockstep.settings import Settings
+from lockstep.stack import net
 from lockstep.stack.stack import Stack
 
 FLOW = ["postgres", "kafka", "spark"]
@@ -19,16 +23,33 @@ FLOW = ["postgres", "kafka", "spark"]
 TRUSTED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 # For servers that are killed often: the JVM's second compiler pays off too late for them.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
+# Below those that Linux gives to connections (32768 to 60999), and above those of Lockstep's own settings.
+BLOCKS = range(20_000, 32_000, 16)
+# The locks of the blocks that this process has.
+_HELD: list[IO[str]] = []
 PORTS = [name for name in Settings.model_fields if name.endswith("_port")]
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that no process listens on. All are bound at the same time, so that they differ."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
-        for probe in sockets:
-            probe.bind((LOOPBACK, 0))
-        return [probe.getsockname()[1] for probe in sockets]
+    """Ports that no process listens on, and that no other caller gets while this process lives; sixteen at most.
+
+    The kernel gives none of them to a connection: a server that starts later would find its port taken.
+    """
+    directory = Path(tempfile.gettempdir(), f"lockstep-ports-{os.getuid()}")
+    directory.mkdir(exist_ok=True)
+    for start in random.SystemRandom().sample(BLOCKS, len(BLOCKS)):
+        ports = range(start, start + count)
+        file = (directory / str(start)).open("w")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            continue
+        if all(map(net.can_bind, ports)):
+            _HELD.append(file)
+            return [*ports]
+        file.close()
+    raise RuntimeError(f"all ports from {BLOCKS.start} to {BLOCKS.stop} are in use")
 
 
 def own_ports(patch: pytest.MonkeyPatch, home: Path, ports: list[int] | None = None, java: str = "") -> None:
