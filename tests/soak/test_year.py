@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.costs import Cost, costs, measured, slowness
+from tests.support.costs import Cost, costs, measured
 from tests.support.ports import FLOW, started
 from tests.support.real_days import RealDays
 from tests.support.real_steps import cpu_of_all, real_costs
@@ -62,18 +62,15 @@ def test_the_price_of_a_step_does_not_know_history(stack, days, report):
     looked_at = {2, FULL_LOG, DAYS}
     seen: dict[int, dict[str, Cost]] = {}
     sizes: dict[int, tuple[int, int, int]] = {}
-    slow: dict[int, float] = {}
     try:
         while days.day < DAYS:
             days.pass_one()
             if days.day in looked_at:
                 sizes[days.day] = (days.bytes_on_disk(KEPT_DAYS), days.live_bytes(), days.inodes())
-                before = slowness()
                 seen[days.day] = _started_again(stack, days) | costs(days)
                 seen[days.day]["housekeeping"].cpu = statistics.median(days.housekeeping[-MONTH:])
-                slow[days.day] = (before + slowness()) / 2
     finally:
-        _report(report, seen, sizes, slow)
+        _report(report, seen, sizes)
     last, full = seen[DAYS], seen[FULL_LOG]
     grown = []
     # What reads a log reads each of its commits. How many it has depends on where its last checkpoint is.
@@ -81,11 +78,11 @@ def test_the_price_of_a_step_does_not_know_history(stack, days, report):
     assert last[OF_EACH_COMMIT].files <= 2 * CHECKPOINT_EVERY
     for name, cost in last.items():
         then = 2 if name in OF_NO_LOG else FULL_LOG
-        before, slower = seen[then][name], slow[DAYS] / slow[then]
+        before = seen[then][name]
         if (
             cost.files > LIMIT * before.files * (1.0 if name in OF_NO_LOG else longer)
             or cost.looked > full[name].looked * 2
-            or cost.cpu > slower * (LIMIT * before.cpu + 0.2)
+            or cost.cpu > LIMIT * before.cpu + 0.2
         ):
             grown.append(f"{name}: {cost} on day {DAYS}, {before} before")
     assert not grown, "\n".join(grown)
@@ -113,12 +110,11 @@ def _cell(cost):
     return f"{cost.seconds * 1000:,.0f} ms ({cost.cpu:.2f} s of CPU), {cost.files:,} files"
 
 
-def _report(report, seen, sizes, slow):
+def _report(report, seen, sizes):
     days = sorted(seen)
     report(f"\n| a year, {COMMITS} commits of each table a day | " + " | ".join(f"day {day}" for day in days) + " |")
     report("|---|" + "---|" * len(days))
     for name in seen[days[-1]] if days else ():
         report(f"| {name} | " + " | ".join(_cell(seen[day][name]) for day in days) + " |")
-    report("| a fixed piece of work, CPU s | " + " | ".join(f"{slow[day]:.3f}" for day in days) + " |")
     for n, name in enumerate(("bytes on disk, with seven days of old files", "live bytes", "files and directories")):
         report(f"| {name} | " + " | ".join(f"{sizes[day][n]:,}" for day in days) + " |")

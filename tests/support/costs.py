@@ -1,6 +1,5 @@
 """What the steps of the platform cost: files of logs that are read, and seconds."""
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,19 +73,6 @@ def costs(days: Days) -> dict[str, Cost]:
         with measured(found[name]):
             step()
     return found
-
-
-def slowness() -> float:
-    """Seconds of a processor that a fixed piece of work takes now.
-
-    Who shares the machine's cores makes all work take more of them: between two hours, by a third.
-    """
-    least = float("inf")
-    for _ in range(3):
-        before = time.process_time()
-        json.loads(json.dumps([{"n": n, "text": f"{n:020}"} for n in range(20_000)]))
-        least = min(least, time.process_time() - before)
-    return least
 
 
 @contextmanager
