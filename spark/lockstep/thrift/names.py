@@ -57,20 +57,20 @@ def follow(pipeline: "SparkSession", readers: "SparkSession") -> Followed:
     # Tables first: views read them. And views read views, so that some have to wait for others.
     waiting.sort(key=lambda name: bool(wanted[name].query))
 
-    def make(name: str) -> str:
-        """Make it; why not, or nothing."""
+    def make(name: str) -> str | None:
+        """Make it; or why it cannot be made."""
         try:
             for statement in _statements(name, wanted[name], there.get(name)):
                 readers.sql(statement)
         except PySparkException as error:
             return str(error).strip().partition("\n")[0]
-        return ""
+        return None
 
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         while waiting:
             reasons = dict(zip(waiting, threads.map(make, waiting), strict=True))
-            changed += [name for name, reason in reasons.items() if not reason]
-            refused = {name: reason for name, reason in reasons.items() if reason}
+            changed += [name for name, reason in reasons.items() if reason is None]
+            refused = {name: reason for name, reason in reasons.items() if reason is not None}
             if len(refused) == len(waiting):
                 break
             waiting = [*refused]
