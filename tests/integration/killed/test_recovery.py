@@ -18,6 +18,7 @@ from psycopg2 import sql
 from tests.integration.crash.scenarios import new_scenario
 from tests.support.alone import alone
 from tests.support.broken_log import cut_log
+from tests.support.ports import free_ports
 from tests.support.records import event_record
 from tests.support.shop import Shop
 
@@ -31,7 +32,7 @@ from lockstep.ingest.truncation import accept_truncation
 from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.service.log_watch import LogWatch
 from lockstep.settings import Settings
-from lockstep.stack import broker, net, postgres
+from lockstep.stack import broker, postgres
 from lockstep.stack.errors import Unhealthy
 from lockstep.stack.services import environment
 from lockstep.stack.stack import Stack
@@ -174,7 +175,7 @@ def topics(settings: Settings) -> set[str]:
 
 
 def test_a_second_spark_server_on_the_lake_is_refused_by_name(stack: Stack, tmp_path: Path) -> None:
-    other = Settings(home=tmp_path / "other", lake=stack.settings.lake, spark_port=net.free_port())
+    other = Settings(home=tmp_path / "other", lake=stack.settings.lake, spark_port=free_ports(1)[0])
     launched = subprocess.run(
         [sys.executable, "-m", "lockstep.stack.launch", "spark"],
         env=os.environ | environment(other),
@@ -189,10 +190,8 @@ def test_a_second_spark_server_on_the_lake_is_refused_by_name(stack: Stack, tmp_
 
 def test_a_broker_that_advertises_an_unreachable_address_is_unhealthy(stack: Stack, tmp_path: Path) -> None:
     """On a broker of its own, which is healthy but for the port that it advertises."""
-    jars = stack.settings.cache
-    settings = Settings(
-        home=tmp_path / "home", cache=jars, kafka_port=net.free_port(), kafka_controller_port=net.free_port()
-    )
+    jars, (port, controller) = stack.settings.cache, free_ports(2)
+    settings = Settings(home=tmp_path / "home", cache=jars, kafka_port=port, kafka_controller_port=controller)
     broker.prepare(settings)
     file = settings.home / "run" / "kafka.properties"
     properties = javaproperties.loads(file.read_text())

@@ -13,9 +13,10 @@ import psutil
 import psycopg2
 import pytest
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
+from tests.support.ports import free_ports
 
 from lockstep import settings as configuration
-from lockstep.stack import net, postgres
+from lockstep.stack import postgres
 from lockstep.stack.errors import StackError
 from lockstep.stack.services import environment
 from lockstep.stack.stack import Stack
@@ -33,7 +34,7 @@ def stack_in(directory: Path) -> Iterator[Stack]:
     closed.mkdir(mode=0o700)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOCKSTEP_HOME", str(closed / "home"))
-        patch.setenv("LOCKSTEP_POSTGRES_PORT", str(net.free_port()))
+        patch.setenv("LOCKSTEP_POSTGRES_PORT", str(free_ports(1)[0]))
         own = Stack(configuration.load())
         yield own
         own.reset(quiet)
