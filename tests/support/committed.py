@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 
+from lockstep.ingest.offsets import topic_offsets
 from lockstep.kafka_clients import confluent_config
 from lockstep.settings import Settings
 
@@ -29,3 +31,13 @@ def read_all(settings: Settings, topic: str) -> Iterator[Message]:
             else:
                 assert message.error().code() == KafkaError._PARTITION_EOF
                 open_ones.discard(message.partition())
+
+
+def until_no_transaction_is_open(settings: Settings, topic: str) -> None:
+    """Wait for the markers of transactions that have ended: the broker writes them after it has answered the producer."""
+
+    def is_over() -> bool:
+        found = topic_offsets(settings, topic)
+        return found.stable_ends == found.ends
+
+    Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.1), retry=retry_if_not_result(bool))(is_over)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from confluent_kafka import Producer
+from tests.support.committed import until_no_transaction_is_open
 
 from lockstep import lake, tasks
 from lockstep.control.leases import lease
@@ -64,6 +65,7 @@ def test_offsets_of_an_aborted_transaction_have_no_rows_and_are_refined(spark, s
     producer.produce(stream.topic, b"{}", partition=0)
     producer.flush()
     producer.abort_transaction()
+    until_no_transaction_is_open(settings, stream.topic)
     taken = ingest(spark, settings, stream, "two")
     assert (taken.rows, size(taken.ranges)) == (0, 2), "the record and the marker of its transaction"
     assert refine(spark, settings, stream, "two").ranges == taken.ranges

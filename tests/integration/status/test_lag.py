@@ -5,6 +5,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import Producer
+from tests.support.committed import until_no_transaction_is_open
 from typer.testing import CliRunner
 
 from lockstep import service
@@ -61,6 +62,7 @@ def test_records_behind_a_transaction_that_does_not_end_are_seen_as_lag(spark, s
     assert (open_["position"]["bronze"], open_["end"], open_["waiting"], open_["lag"]["bronze"]) == (1, 5, 4, 4)
     assert abs(datetime.now(UTC) - datetime.fromisoformat(open_["written_at"])) < timedelta(minutes=10)
     producer.abort_transaction(30)
+    until_no_transaction_is_open(settings, stream.topic)
     assert ingest(spark, settings, stream, "run").rows == 1
     ended = lags(stream)[0]
     assert (ended["waiting"], ended["lag"]["bronze"], ended["written_at"]) == (0, 0, None)
