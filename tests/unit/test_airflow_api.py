@@ -1,7 +1,7 @@
 """Airflow's API as the platform uses it: what is asked, and what is made of the answers."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,10 +23,14 @@ DAYS = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 4, tzinfo=UTC))
 
 @dataclass
 class Server:
-    """An API that answers from ``answers`` (method and path to status and body), and keeps what it is asked."""
+    """An API that answers from ``answers``, and keeps what it is asked.
+
+    Args:
+        answers: by method and path, the status and the body; or what makes them of the body that was sent.
+    """
 
     url: str = ""
-    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    answers: dict[str, tuple[int, Any] | Callable[[Any], tuple[int, Any]]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, list[str]], Any]] = field(default_factory=list)
     tokens: set[str | None] = field(default_factory=set)
 
@@ -48,7 +52,8 @@ def serving(server: Server) -> Iterator[None]:
                 asked = f"{self.command} {parts.path}"
                 server.tokens.add(self.headers.get("Authorization"))
                 server.asked.append((asked, parse_qs(parts.query), given))
-                status, content = server.answers[asked]
+                found = server.answers[asked]
+                status, content = found(given) if callable(found) else found
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.end_headers()
@@ -83,8 +88,10 @@ def dag(name: str, paused: bool = False, schedule: str | None = None) -> dict[st
     return names | texts | dict.fromkeys(flags.split(), False) | limits | {"owners": [], "tags": []}
 
 
-def run(run_id: str, state: str, end: str | None = None, kind: str = "scheduled") -> dict[str, Any]:
-    names = {"dag_id": "ingest", "dag_display_name": "ingest", "dag_run_id": run_id, "dag_versions": []}
+def run(
+    run_id: str, state: str, end: str | None = None, kind: str = "scheduled", dag: str = "ingest"
+) -> dict[str, Any]:
+    names = {"dag_id": dag, "dag_display_name": dag, "dag_run_id": run_id, "dag_versions": []}
     return names | {"state": state, "end_date": end, "run_after": NOON, "run_type": kind}
 
 
@@ -194,21 +201,48 @@ def test_runs_come_newest_first_with_their_state_and_end(server: Server, tmp_pat
     assert server.asked[0][1] == {"order_by": ["-run_after"], "limit": ["7"]}
 
 
+ALL_RUNS = "POST /api/v2/dags/~/dagRuns/list"
+
+
 def test_the_last_run_is_the_newest_that_has_ended(server: Server, tmp_path: Path) -> None:
-    found = [run("c", "running"), run("b", "failed", NOON), run("a", "success", NOON)]
-    server.answers["GET /api/v2/dags/ingest/dagRuns"] = 200, {"dag_runs": found, "total_entries": 3}
-    server.answers["GET /api/v2/dags/replay/dagRuns"] = 200, {"dag_runs": [], "total_entries": 0}
+    found = [run("c", "running"), run("b", "failed", NOON), run("d", "queued", dag="marts"), run("a", "success", NOON)]
+    server.answers[ALL_RUNS] = 200, {"dag_runs": found, "total_entries": 4}
     with connected(server.settings(tmp_path)) as airflow:
-        assert airflow.last_runs(["ingest", "replay"]) == {
-            "ingest": Run("ingest", "b", "failed", "2026-01-02T12:00:00+00:00")
+        assert airflow.last_runs(["ingest", "replay", "marts"]) == {
+            "ingest": Run("ingest", "b", "failed", "2026-01-02T12:00:00+00:00"),
+            "marts": Run("marts", "d", "queued", None),
         }
+    asked = {"dag_ids": ["ingest", "marts", "replay"], "order_by": "-run_after", "page_limit": 100}
+    ((what, _, body),) = server.asked
+    assert (what, {name: body[name] for name in asked}) == (ALL_RUNS, asked)
 
 
 def test_a_failed_run_that_a_person_asked_for_hides_no_other(server: Server, tmp_path: Path) -> None:
     manual, backfill = run("c", "failed", NOON, "manual"), run("b", "failed", NOON, "backfill")
-    found = [manual, backfill, run("a", "failed", NOON)]
-    server.answers["GET /api/v2/dags/ingest/dagRuns"] = 200, {"dag_runs": found, "total_entries": 3}
-    server.answers["GET /api/v2/dags/replay/dagRuns"] = 200, {"dag_runs": [manual], "total_entries": 1}
+    found = [manual, backfill, run("a", "failed", NOON), run("c", "failed", NOON, "manual", dag="replay")]
+    server.answers[ALL_RUNS] = 200, {"dag_runs": found, "total_entries": 4}
     with connected(server.settings(tmp_path)) as airflow:
         newest = airflow.last_runs(["ingest", "replay"])
-    assert [(r.run_id, r.asked_for) for r in newest.values()] == [("a", False), ("c", True)]
+    assert {dag: (r.run_id, r.asked_for) for dag, r in newest.items()} == {
+        "ingest": ("a", False),
+        "replay": ("c", True),
+    }
+
+
+def test_dags_that_run_often_hide_none_that_runs_rarely(server: Server, tmp_path: Path) -> None:
+    """A page has a hundred runs. Those of today's minutes fill it, and last night's run is on no page of them."""
+    often = [run(f"{n}", "success", NOON) for n in range(100)]
+    rarely = [run("last night", "success", NOON, dag="rollup_daily")]
+
+    def answer(body: dict[str, Any]) -> tuple[int, Any]:
+        found = often if "ingest" in body["dag_ids"] else rarely
+        return 200, {"dag_runs": found, "total_entries": len(found)}
+
+    server.answers[ALL_RUNS] = answer
+    with connected(server.settings(tmp_path)) as airflow:
+        newest = airflow.last_runs(["ingest", "rollup_daily", "replay"])
+    assert {dag: r.run_id for dag, r in newest.items()} == {"ingest": "0", "rollup_daily": "last night"}
+    assert [body["dag_ids"] for _, _, body in server.asked] == [
+        ["ingest", "replay", "rollup_daily"],
+        ["replay", "rollup_daily"],
+    ]
