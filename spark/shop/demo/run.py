@@ -22,8 +22,7 @@ from shop.simulate.simulation import RunStatus, run_simulation
 if TYPE_CHECKING:
     from lockstep.settings import Settings
 
-MINUTE_DAGS = ("ingest", "refine")
-MARTS, RECONCILE = "marts", "reconcile"
+INGEST, REFINE, MARTS, RECONCILE = "ingest", "refine", "marts", "reconcile"
 LATER_DAGS = ("rollup_daily", "maintain")
 # Airflow usually parses its DAGs in seconds. The rest is for a machine that is slow or busy.
 PARSE_SECONDS = 120
@@ -48,7 +47,7 @@ class Demo:
         self.days = days
         self._began = time.monotonic()
         self._reported: dict[str, str] = {}
-        self._marts_requested = self._comparison_requested = False
+        self._refine_unpaused = self._marts_requested = self._comparison_requested = False
 
     def run(self) -> Status:
         """Run the demo to its end, whatever runs already.
@@ -63,12 +62,11 @@ class Demo:
         if self.stack.pid(SHOP.name):
             self.stack.stop(SHOP.name)
         with connected(self.stack.settings) as airflow:
-            wait_until_parsed(airflow, {*MINUTE_DAGS, MARTS, RECONCILE, *LATER_DAGS}, PARSE_SECONDS)
+            wait_until_parsed(airflow, {INGEST, REFINE, MARTS, RECONCILE, *LATER_DAGS}, PARSE_SECONDS)
             simulated = self._simulate()
             # Airflow runs a DAG as soon as it is unpaused: now there are records to ingest.
-            for dag in MINUTE_DAGS:
-                airflow.unpause(dag)
-            self._print(f"DAGs unpaused: {', '.join(MINUTE_DAGS)}")
+            airflow.unpause(INGEST)
+            self._print(f"DAG unpaused: {INGEST}")
             self._print("Waiting until every layer has everything, and both layers agree")
             self._wait(airflow, simulated)
             for dag in LATER_DAGS:
@@ -103,8 +101,12 @@ class Demo:
     def _look(self, airflow: Airflow, simulated: RunStatus, position: str) -> tuple[Status, list[Fact]]:
         settings, plan = self.stack.settings, simulated.plan
         status = self._status()
-        raise_on_failure(airflow, status, settings.home / "airflow" / "logs")
+        raise_on_failure(status, settings.home / "airflow" / "logs")
         inputs = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
+        if not self._refine_unpaused and not facts.missing(inputs[:2]):
+            # Before, it would compute all views from the topics that bronze has first, and then again from the others.
+            airflow.unpause(REFINE)
+            self._refine_unpaused = True
         if not self._marts_requested and not facts.missing([inputs[0], facts.sold(status)]):
             # The days are complete now, so each is built once.
             airflow.unpause(MARTS)
@@ -170,13 +172,13 @@ def wait_for_facts(look: Callable[[], tuple[Status, list[Fact]]], seconds: float
         raise DemoFailed(f"After {seconds} s this is still missing:\n{missing}\nSee `lockstep status`.") from None
 
 
-def raise_on_failure(airflow: Airflow, status: Status, logs: Path) -> None:
+def raise_on_failure(status: Status, logs: Path) -> None:
     """Stop the demo at once where waiting does not help.
 
     Raises:
-        DemoFailed: a DAG run has failed after all retries, or live and batch differ for no known reason.
+        DemoFailed: the newest run of a DAG has failed after all retries, or live and batch differ for no known reason.
     """
-    if runs := facts.failures(airflow):
+    if runs := [run for run in status.airflow.runs.values() if run.failed]:
         names = "\n".join(f"  {run.dag} {run.run_id}" for run in runs)
         raise DemoFailed(f"Airflow gave up on:\n{names}\nTheir logs are in {logs}; the UI shows them too.")
     if views := [view for view in status.views if view.unexplained]:
