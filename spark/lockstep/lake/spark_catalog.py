@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pyarrow import fs
-from pyspark.errors import AnalysisException
 
 from lockstep import dictionary
 from lockstep.definition.column_changes import column_changes
@@ -76,14 +75,12 @@ def create_view(spark: "SparkSession", settings: "Settings", name: str, columns:
     view = catalog_name(settings, name)
     said = dictionary.texts(name) or Texts()
     text = _with_comments(columns, said, query) if columns else query
-    try:
-        # CREATE OR REPLACE VIEW removes the view before it makes the new one: in between, readers find none.
-        spark.sql(f"ALTER VIEW {view} AS {text}")
-    except AnalysisException as error:
-        if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
-            raise
-        spark.sql(f"CREATE VIEW {view} {_FOLLOWS_TYPES} AS {text}")
-    if said.description:
+    if not spark.catalog.tableExists(view):
+        spark.sql(f"CREATE VIEW {view} {_comment_of(said.description)} {_FOLLOWS_TYPES} AS {text}")
+        return
+    # CREATE OR REPLACE VIEW removes the view before it makes the new one: in between, readers find none.
+    spark.sql(f"ALTER VIEW {view} AS {text}")
+    if said.description != (spark.catalog.getTable(view).description or ""):
         spark.sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('comment' = {_quoted(said.description)})")
 
 
