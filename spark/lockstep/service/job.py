@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, PySparkException, UnknownException
+from pyspark.errors.exceptions.connect import SparkException
 
 from lockstep.checkpoints import inspection, journal
 from lockstep.checkpoints.compatible import changed
@@ -173,8 +174,8 @@ class JobHandle:
             self.running = adopt_or_start(self.spark, config, self.members, every)
         except ViewCannotJoin as error:
             self._separate(config, error.view, str(error))
-        except (LockstepError, AnalysisException, UnknownException) as error:
-            # A problem of this query is no reason to stop the others. An unknown one is what the server says of itself: on a
+        except (LockstepError, AnalysisException, SparkException, UnknownException) as error:
+            # A problem of this query is no reason to stop the others. The last two are what the server says of itself: on a
             # machine with much to do, it waits for ten seconds for a sink's process.
             self._failed(config, error, now)
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.errors.exceptions.connect import UnknownException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException, SparkException, UnknownException
 from tests.unit.live.test_progress import LAST_PROGRESS
 
 from lockstep.live.generation import Generation
@@ -33,11 +33,12 @@ def test_rows_that_an_earlier_batch_has_dropped_stay_in_the_progress() -> None:
     assert [(p.batch, p.dropped_rows) for p in handle.progress()] == [(None, 7)]
 
 
+@pytest.mark.parametrize("kind", [SparkException, UnknownException])
 def test_a_query_that_the_server_cannot_start_now_is_tried_again_and_stops_nothing_else(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, kind: type[SparkConnectGrpcException]
 ) -> None:
     def busy(*_: Any) -> None:
-        raise UnknownException("(org.apache.spark.SparkException) Python worker failed to connect back.\nmore")
+        raise kind("Python worker failed to connect back.\nmore")
 
     monkeypatch.setattr(job, "adopt_or_start", busy)
     monkeypatch.setattr(job, "offsets_of_existing_topics", lambda *_: {})
@@ -47,4 +48,4 @@ def test_a_query_that_the_server_cannot_start_now_is_tried_again_and_stops_nothi
     handle = JobHandle([(Generation("a"), view)], spark=None)  # type: ignore[list-item,arg-type]
     handle.supervise(Settings(), now=0, every=1)
     assert (handle.running, handle.failures) == (None, 1)
-    assert handle.error == "(org.apache.spark.SparkException) Python worker failed to connect back."
+    assert handle.error == "Python worker failed to connect back."
