@@ -19,11 +19,14 @@ LIVE_POOL = "live_ingest"
 BACKFILL_POOL = "backfill"
 
 # A Spark Connect client cannot choose one of Spark's scheduler pools, so Airflow limits how many tasks run at once. Two
-# backfills fit on two cores. The live pool has room for all of its DAGs together.
+# backfills fit on two cores. The live pool has room for all of its DAGs together, whose runs have one task at a time, or two
+# (ingest), and for an action that a person asks for.
 POOLS: dict[str, tuple[int, str]] = {
-    LIVE_POOL: (4, "ingest, refine, marts and reconcile: always admitted"),
+    LIVE_POOL: (6, "ingest, refine, marts and reconcile: always admitted"),
     BACKFILL_POOL: (2, "days that are rolled up again, and maintenance: leave room for the live pool"),
 }
+# The executor has room for all pools: with less, tasks of one pool would wait for those of another.
+PARALLELISM = sum(slots for slots, _ in POOLS.values())
 
 # A task that hangs is ended and named. The longest known run of the live pool takes some minutes, that of a backfill hours.
 EXECUTION_TIMEOUT = {LIVE_POOL: timedelta(hours=1), BACKFILL_POOL: timedelta(hours=12)}

@@ -16,7 +16,7 @@ from dotenv import dotenv_values
 from psycopg2 import sql
 
 from lockstep.airflow_api import USER, connected
-from lockstep.orchestration import POOLS
+from lockstep.orchestration import PARALLELISM, POOLS
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import net, postgres
@@ -37,7 +37,7 @@ def configuration(settings: Settings) -> dict[str, str]:
     sections = {
         "CORE": {
             "EXECUTOR": "lockstep.airflow_executor.Executor",
-            "PARALLELISM": "4",
+            "PARALLELISM": str(PARALLELISM),
             "LOAD_EXAMPLES": "False",
             "PLUGINS_FOLDER": str(resource("infra") / "airflow" / "plugins"),
             "DAGS_ARE_PAUSED_AT_CREATION": "True",
@@ -61,9 +61,10 @@ def configuration(settings: Settings) -> dict[str, str]:
             "SECRET_KEY": hmac.new(jwt.encode(), b"api", hashlib.sha256).hexdigest(),
         },
         "API_AUTH": {"JWT_SECRET": jwt},
-        # Between two tasks of a chain, the scheduler sleeps. Airflow's own second is longer than many a task here.
+        # Between two tasks of a chain, the scheduler sleeps. Airflow's own second is longer than many a task here; a fifth of one
+        # costs a tenth of a core.
         "SCHEDULER": {
-            "SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+            "SCHEDULER_IDLE_SLEEP_TIME": "0.5",
             "SCHEDULER_HEARTBEAT_SEC": "2",
             "JOB_HEARTBEAT_SEC": "5",
             # The tasks of a killed scheduler end with it. The next scheduler looks for them this often, and not every 300 s.

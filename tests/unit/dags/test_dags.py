@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from jsonschema import ValidationError, validate
 from tests.support.paths import CHECKOUT
 
 from lockstep.contracts import CONTRACTS
-from lockstep.orchestration import BACKFILL_POOL, LIVE_POOL, POOLS
+from lockstep.orchestration import BACKFILL_POOL, LIVE_POOL, PARALLELISM, POOLS
 
 TASKS = {
     "ingest": {"events", "changes", "landed", "complete"},
@@ -105,6 +106,26 @@ def test_live_work_and_backfills_have_pools_of_their_own(dags: dict[str, Any]) -
     assert all(pool in POOLS for used in pools.values() for pool in used)
     assert pools["ingest"] == pools["refine"] == pools["reconcile"] == pools["checkpoints"] == {LIVE_POOL}
     assert pools["rollup_daily"] == pools["replay"] == pools["erase"] == {BACKFILL_POOL}
+
+
+def test_the_live_pool_has_room_for_all_of_its_dags_at_once(dags: dict[str, Any]) -> None:
+    """A task of ingest that waits for the marts makes all views older. What waits in the triggerer takes no slot."""
+    live = [dag for dag in dags.values() if LIVE_POOL in {task["pool"] for task in dag["tasks"].values()}]
+    assert sum(map(width, live)) == POOLS[LIVE_POOL][0]
+    assert sum(slots for slots, _ in POOLS.values()) == PARALLELISM, "no pool waits for another"
+
+
+def width(dag: dict[str, Any]) -> int:
+    """How many tasks of one run may be at work at once."""
+    depths: dict[str, int] = {}
+
+    def depth(name: str) -> int:
+        if name not in depths:
+            depths[name] = 1 + max(map(depth, dag["tasks"][name]["upstream"]), default=0)
+        return depths[name]
+
+    working = [name for name in dag["tasks"] if name != "complete" and not name.startswith("marts.")]
+    return max(Counter(map(depth, working)).values())
 
 
 def test_gold_comes_only_after_the_gate_on_silver(dags: dict[str, Any]) -> None:
