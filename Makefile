@@ -36,7 +36,7 @@ down: $(VENV)/.installed ## Stop the stack; nothing is lost
 .PHONY: test
 test: setup ## Lint, types, and all tests but soak and browser
 	@$(MAKE) --jobs 2 --output-sync lint test-fast
-	$(PYTEST) tests/integration tests/shop/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder
+	$(PYTEST) tests/integration tests/shop/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder --durations 40
 	.ci/as-ordinary-user $(PYTEST) tests/e2e
 
 .PHONY: test-fast
