@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from lockstep import lake
+from lockstep import dictionary, lake
 from lockstep.catalog import connect
+from lockstep.dictionary import Texts
 from lockstep.settings import Settings
 
 VIEW = "serving.numbers"
@@ -21,6 +22,20 @@ def view(spark: Any, settings: Settings) -> Iterator[str]:
     lake.create_view(spark, settings, VIEW, COLUMNS, "SELECT 0 AS n, 'x' AS text")
     yield lake.catalog_name(settings, VIEW)
     lake.drop_view(spark, settings, VIEW)
+
+
+@pytest.mark.usefixtures("view")
+def test_a_new_view_leaves_no_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    assert [record.getMessage() for record in caplog.get_records("setup") if record.levelname == "ERROR"] == []
+
+
+def test_a_view_says_what_the_dictionary_says_also_when_that_has_changed(
+    spark: Any, settings: Settings, view: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("Numbers.", "A reader's numbers.", ""):
+        monkeypatch.setattr(dictionary, "texts", lambda _, text=text: Texts(text))
+        lake.create_view(spark, settings, VIEW, COLUMNS, "SELECT 1 AS n, 'x' AS text")
+        assert (spark.catalog.getTable(view).description or "") == text
 
 
 def test_a_view_is_there_at_every_moment_while_it_is_replaced(spark: Any, settings: Settings, view: str) -> None:
