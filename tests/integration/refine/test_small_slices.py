@@ -38,7 +38,7 @@ def drain(spark, settings, contract, monkeypatch, small):
     dice, sizes = Random(7), []
     monkeypatch.setattr(writes, "SMALL_ROWS", 20_000 if small else 0)
     while True:
-        limited = settings.model_copy(update={"max_offsets_per_run": dice.randrange(50, 400)})
+        limited = settings.model_copy(update={"max_offsets_per_run": dice.randrange(20, 200)})
         entry = bronze.ingest(spark, limited, contract, "run")
         refined = silver.refine(spark, limited, contract, "run")
         if not entry and not refined:
