@@ -144,25 +144,33 @@ class Airflow:
         why it failed.
         """
         found: dict[str, Run] = {}
-        page: list[Run] = []
         # A request for each DAG would cost the API server as much as the tasks do. DAGs that run each minute fill a page, and the
         # next one has the others.
         while missing := {*dags} - found.keys():
-            page = self._newest(missing)
-            counting = {run.dag: run for run in reversed(page) if run.ended and not (run.failed and run.asked_for)}
-            found |= counting
-            if not counting or len(page) < _PAGE:
+            page = self.newest_runs(missing)
+            ended = [run for run in page if run.ended]
+            counting = _newest_of_each(run for run in ended if not (run.failed and run.asked_for))
+            is_last = len(page) < _PAGE
+            found |= counting if counting and not is_last else _newest_of_each([*ended, *page]) | counting
+            if is_last:
                 break
-        newest = {run.dag: run for run in reversed(page)}
-        ended = {run.dag: run for run in reversed(page) if run.ended}
-        return newest | ended | found
+        return found
 
-    def _newest(self, dags: Iterable[str]) -> list[Run]:
-        """The runs of these DAGs, newest first, at most a page."""
+    def newest_runs(self, dags: Iterable[str] | None = None) -> list[Run]:
+        """The runs of these DAGs, or of all, newest first, at most a page."""
         from airflow_client.client import DAGRunsBatchBody
 
-        body = DAGRunsBatchBody(dag_ids=sorted(dags), order_by="-run_after", page_limit=_PAGE)
+        wanted = None if dags is None else sorted(dags)
+        body = DAGRunsBatchBody(dag_ids=wanted, order_by="-run_after", page_limit=_PAGE)
         return [_run(run) for run in _call("list the runs", self._runs.get_list_dag_runs_batch, "~", body).dag_runs]
+
+
+def _newest_of_each(runs: Iterable[Run]) -> dict[str, Run]:
+    """By DAG, the first of its runs."""
+    newest: dict[str, Run] = {}
+    for run in runs:
+        newest.setdefault(run.dag, run)
+    return newest
 
 
 def _run(run: "DAGRunResponse") -> Run:

@@ -246,3 +246,17 @@ def test_dags_that_run_often_hide_none_that_runs_rarely(server: Server, tmp_path
         ["ingest", "replay", "rollup_daily"],
         ["replay", "rollup_daily"],
     ]
+
+
+def test_a_hundred_runs_that_wait_hide_no_other_dag(server: Server, tmp_path: Path) -> None:
+    waiting = [run(f"{n}", "queued", kind="backfill", dag="rollup_daily") for n in range(100)]
+    failed = [run("an hour ago", "failed", NOON, dag="maintain")]
+
+    def answer(body: dict[str, Any]) -> tuple[int, Any]:
+        found = waiting if "rollup_daily" in body["dag_ids"] else failed
+        return 200, {"dag_runs": found, "total_entries": len(found)}
+
+    server.answers[ALL_RUNS] = answer
+    with connected(server.settings(tmp_path)) as airflow:
+        newest = airflow.last_runs(["maintain", "rollup_daily"])
+    assert {dag: r.run_id for dag, r in newest.items()} == {"rollup_daily": "0", "maintain": "an hour ago"}

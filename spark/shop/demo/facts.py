@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from lockstep import lake
+from lockstep.airflow_api import Airflow, Run
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition.tables import Tables
 from lockstep.marts import run as marts
@@ -121,6 +122,11 @@ def marts_built(settings: "Settings") -> Fact:
     """Whether the marts have every order of their sources."""
     missing = marts.missing(settings, MART_SOURCES)
     return Fact("marts built", not missing, f"{len(missing)} days or sources to go" if missing else "every day")
+
+
+def failures(airflow: Airflow) -> list[Run]:
+    """Runs that have failed for good: Airflow has no retries left for their tasks."""
+    return [run for run in airflow.newest_runs() if run.failed]
 
 
 def missing(facts: Iterable[Fact]) -> list[Fact]:

@@ -101,7 +101,7 @@ class Demo:
     def _look(self, airflow: Airflow, simulated: RunStatus, position: str) -> tuple[Status, list[Fact]]:
         settings, plan = self.stack.settings, simulated.plan
         status = self._status()
-        raise_on_failure(status, settings.home / "airflow" / "logs")
+        raise_on_failure(airflow, status, settings.home / "airflow" / "logs")
         inputs = [facts.captured(settings, position), facts.drained(status, "bronze"), facts.drained(status, "silver")]
         if not self._refine_unpaused and not facts.missing(inputs[:2]):
             # Before, it would compute all views from the topics that bronze has first, and then again from the others.
@@ -172,13 +172,13 @@ def wait_for_facts(look: Callable[[], tuple[Status, list[Fact]]], seconds: float
         raise DemoFailed(f"After {seconds} s this is still missing:\n{missing}\nSee `lockstep status`.") from None
 
 
-def raise_on_failure(status: Status, logs: Path) -> None:
+def raise_on_failure(airflow: Airflow, status: Status, logs: Path) -> None:
     """Stop the demo at once where waiting does not help.
 
     Raises:
-        DemoFailed: the newest run of a DAG has failed after all retries, or live and batch differ for no known reason.
+        DemoFailed: a DAG run has failed after all retries, or live and batch differ for no known reason.
     """
-    if runs := [run for run in status.airflow.runs.values() if run.failed]:
+    if runs := facts.failures(airflow):
         names = "\n".join(f"  {run.dag} {run.run_id}" for run in runs)
         raise DemoFailed(f"Airflow gave up on:\n{names}\nTheir logs are in {logs}; the UI shows them too.")
     if views := [view for view in status.views if view.unexplained]:

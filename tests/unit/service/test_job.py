@@ -38,7 +38,7 @@ def test_a_query_that_the_server_cannot_start_now_is_tried_again_and_stops_nothi
     monkeypatch: pytest.MonkeyPatch, kind: type[SparkConnectGrpcException]
 ) -> None:
     def busy(*_: Any) -> None:
-        raise kind("Python worker failed to connect back.\nmore")
+        raise kind("(org.apache.spark.SparkException) Python worker failed to connect back.\nmore")
 
     monkeypatch.setattr(job, "adopt_or_start", busy)
     monkeypatch.setattr(job, "offsets_of_existing_topics", lambda *_: {})
@@ -48,4 +48,4 @@ def test_a_query_that_the_server_cannot_start_now_is_tried_again_and_stops_nothi
     handle = JobHandle([(Generation("a"), view)], spark=None)  # type: ignore[list-item,arg-type]
     handle.supervise(Settings(), now=0, every=1)
     assert (handle.running, handle.failures) == (None, 1)
-    assert handle.error == "Python worker failed to connect back."
+    assert handle.error == "(org.apache.spark.SparkException) Python worker failed to connect back."

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from lockstep.airflow_api import Airflow, Run
-from lockstep.status.model import AirflowStatus, Status, ViewStatus
+from lockstep.status.model import Status, ViewStatus
 from shop.demo.facts import Fact
 from shop.demo.run import DemoFailed, raise_on_failure, wait_for_facts, wait_until_parsed
 
@@ -17,24 +17,24 @@ ALL_RIGHT = Status([], [])
 
 @dataclass
 class FakeAirflow:
-    """An Airflow with these DAGs and import errors."""
+    """An Airflow with these DAGs, runs and import errors."""
 
     parsed: list[str]
+    done: list[Run] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
 
     def dags(self) -> dict[str, bool]:
         return dict.fromkeys(self.parsed, False)
 
+    def newest_runs(self) -> list[Run]:
+        return self.done
+
     def import_errors(self) -> dict[str, str]:
         return self.errors
 
 
-def airflow(*parsed: str, errors: dict[str, str] | None = None) -> Airflow:
-    return cast(Airflow, FakeAirflow(list(parsed), errors or {}))
-
-
-def with_runs(*runs: Run) -> Status:
-    return Status([], [], airflow=AirflowStatus(runs={run.dag: run for run in runs}))
+def airflow(*parsed: str, done: list[Run] | None = None, errors: dict[str, str] | None = None) -> Airflow:
+    return cast(Airflow, FakeAirflow(list(parsed), done or [], errors or {}))
 
 
 def test_a_dag_that_is_never_parsed_fails_the_demo_with_the_error_of_its_file() -> None:
@@ -45,20 +45,20 @@ def test_a_dag_that_is_never_parsed_fails_the_demo_with_the_error_of_its_file() 
 
 
 def test_a_run_that_failed_for_good_stops_the_demo_and_is_named_with_the_logs() -> None:
-    status = with_runs(Run("ingest", "run-2", "failed", None), Run("refine", "run-1", "success", None))
+    runs = [Run("ingest", "run-2", "failed", None), Run("ingest", "run-1", "success", None)]
     with pytest.raises(DemoFailed, match=r"(?s)gave up on:\n  ingest run-2\n.*airflow/logs") as failure:
-        raise_on_failure(status, LOGS)
+        raise_on_failure(airflow("ingest", "refine", done=runs), ALL_RIGHT, LOGS)
     assert "run-1" not in str(failure.value)
 
 
 def test_views_that_differ_stop_the_demo_and_are_named_with_a_sample() -> None:
     different = ViewStatus("ad_ctr", 9, 0, 0, "2026-11-20T10:00:00", windows=5, unexplained=2, sample="10:00 ad-7")
     with pytest.raises(DemoFailed, match="ad_ctr: 2 windows differ, such as 10:00 ad-7"):
-        raise_on_failure(Status([], [different]), LOGS)
+        raise_on_failure(airflow("ingest"), Status([], [different]), LOGS)
 
 
 def test_while_nothing_has_failed_the_demo_goes_on() -> None:
-    raise_on_failure(with_runs(Run("ingest", "run-1", "running", None)), LOGS)
+    raise_on_failure(airflow("ingest", done=[Run("ingest", "run-1", "running", None)]), ALL_RIGHT, LOGS)
 
 
 def test_facts_that_do_not_come_true_in_time_fail_the_demo_and_are_named() -> None:
