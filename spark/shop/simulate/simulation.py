@@ -73,7 +73,7 @@ def run_simulation(
     with open_shop(settings) as shop:
         raw = retail.read()
         progress = shop.progress()
-        plan = progress.plan if progress else _plan(raw, wanted)
+        plan = progress.plan if progress else new_plan(raw, wanted, datetime.now(UTC))
         _refuse_other_plan(plan, wanted)
         if progress and progress.finished:
             yield RunStatus(plan, plan.end, finished=True)
@@ -147,9 +147,10 @@ def slices(start: datetime, end: datetime, width: timedelta) -> Iterator[tuple[d
         start = following
 
 
-def _plan(raw: Any, wanted: dict[str, Any]) -> Plan:
+def new_plan(raw: Any, wanted: dict[str, Any], now: datetime) -> Plan:
+    """The plan of a simulation that begins now. Its last heartbeats are not in the future: the broker would refuse them."""
     amounts = Amounts(**{name: value for name, value in wanted.items() if name != "days"})
-    return Plan.make(raw, wanted.get("days", 28), amounts, datetime.now(UTC).date())
+    return Plan.make(raw, wanted.get("days", 28), amounts, (now - HEARTBEAT_AFTER).date())
 
 
 def _refuse_other_plan(plan: Plan, wanted: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from shop.simulate.plan import Amounts, Plan
-from shop.simulate.simulation import slices
+from shop.simulate.simulation import HEARTBEAT_AFTER, new_plan, slices
 
 
 def test_a_simulation_ends_with_the_last_day_before_today(raw: pd.DataFrame) -> None:
@@ -16,6 +16,13 @@ def test_a_simulation_ends_with_the_last_day_before_today(raw: pd.DataFrame) -> 
         today = date(2026, 11, 21) + timedelta(days=offset)
         plan = Plan.make(raw, 28, Amounts(), today)
         assert plan.end == datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def test_the_last_heartbeat_of_a_new_simulation_is_never_in_the_future(raw: pd.DataFrame) -> None:
+    midnight = datetime(2026, 11, 28, tzinfo=UTC)
+    ends = [new_plan(raw, {}, midnight + timedelta(minutes=n)).end for n in (0, 14, 15)]
+    assert ends == [midnight - timedelta(weeks=1)] * 2 + [midnight]
+    assert timedelta(minutes=15) == HEARTBEAT_AFTER
 
 
 def test_a_simulation_of_n_days_begins_n_days_before_the_last_order(raw: pd.DataFrame) -> None:
