@@ -1,4 +1,4 @@
-"""The whole platform, once: the demo over a few days, with the Spark server, the broker and the scheduler killed in it."""
+"""The whole platform, once: the demo over two days, with the Spark server, the broker and the scheduler killed in it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import psutil
 import pytest
 from rich.console import Console
 from tenacity import RetryError, Retrying, retry_if_not_result, retry_if_result, stop_after_delay, wait_fixed
-from tests.support.ports import SHORT_LIVED, own_ports
+from tests.support.ports import own_ports
 from tests.support.receivers import Web, served
 
 from lockstep import ledger
@@ -24,8 +24,9 @@ from lockstep.settings import Settings
 from lockstep.stack.stack import Stack
 from lockstep.status.model import Status
 from shop.demo.run import Demo
+from shop.simulate.simulation import HEARTBEAT_AFTER
 
-DAYS = 3
+DAYS = 1
 HTTP = "airflow.providers.http.notifications.HttpNotifier"
 
 
@@ -72,13 +73,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         patch.setenv("OPENLINEAGE_URL", f"http://127.0.0.1:{lineage.server_address[1]}")
         patch.setenv("AIRFLOW_CONN_OPS", f"http://127.0.0.1:{web.server_address[1]}")
         patch.setenv("LOCKSTEP_NOTIFIERS", json.dumps([{"class": HTTP, "http_conn_id": "ops"}]))
-        own_ports(patch, tmp_path_factory.mktemp("demo"), java=SHORT_LIVED)
+        own_ports(patch, tmp_path_factory.mktemp("demo"))
         running = Demo(configuration.load(), Console(force_terminal=False, width=140), DAYS)
         killed: dict[str, int] = {}
         killer = threading.Thread(target=kill_each, args=(running.stack, killed), daemon=True)
         killer.start()
         try:
-            today = datetime.now(UTC)
+            # The history ends before this day.
+            today = datetime.now(UTC) - HEARTBEAT_AFTER
             status = running.run()
             killer.join(timeout=1)
             yield Played(running.stack, status, today, web, lineage, killed)

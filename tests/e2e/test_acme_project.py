@@ -7,14 +7,12 @@ gone when the demo's stack starts.
 import json
 import re
 import shlex
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tests.support.airflow import AirflowPages
 from tests.support.elsewhere import Elsewhere, now, produce, project_in
 from tests.support.paths import CHECKOUT
@@ -163,15 +161,7 @@ def tip(acme: Elsewhere, *ids: str, **fields: str) -> None:
 def served(acme: Elsewhere, expected: str, statement: str) -> float:
     """Wait until a statement has this answer; the seconds that it took."""
     began = time.monotonic()
-
-    def answer() -> str:
-        command = ("lockstep", "sql", "--csv", statement)
-        return subprocess.run(command, cwd=acme.cwd, env=acme.env, capture_output=True, text=True).stdout
-
-    attempts = Retrying(
-        stop=stop_after_delay(240), wait=wait_fixed(1), retry=retry_if_result(lambda out: expected not in out)
-    )
-    attempts(answer)
+    acme.run("python", str(Path(__file__).parent / "ask_project.py"), statement, expected, "240")
     return time.monotonic() - began
 
 
