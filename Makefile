@@ -36,7 +36,7 @@ down: $(VENV)/.installed ## Stop the stack; nothing is lost
 .PHONY: test
 test: setup ## Lint, types, and all tests but soak and browser
 	@$(MAKE) --jobs 2 --output-sync lint test-fast
-	$(PYTEST) tests/integration tests/shop/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder --durations 40
+	$(PYTEST) tests/integration tests/shop/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder --durations 40 -m "not slow"
 	.ci/as-ordinary-user $(PYTEST) tests/e2e
 
 .PHONY: test-fast
@@ -46,6 +46,7 @@ test-fast: setup ## Unit and contract tests, under a minute
 .PHONY: soak
 soak: setup ## The long fault and load runs, at most an hour each
 	$(PYTEST) tests/soak
+	$(PYTEST) tests/integration -m slow
 
 .PHONY: test-browser
 test-browser: setup ## The pages, in Debian's Chromium

@@ -68,14 +68,16 @@ def test_live_is_batch_is_oracle_over_an_hour_with_kills(number, stack, report):
     assert dropped == 0, "the engine must never decide what is late"
 
 
-def _wrong(spark, sent):
+def _wrong(spark, settings, sent):
     """The views of which two of batch, live and oracle differ."""
     found = []
     for name, view in VIEWS.items():
-        batch, live = batch_and_live_rows(spark, view)
+        batch, live = batch_and_live_rows(spark, settings, view)
         found += [f"{name}: live is not batch"] if live != batch else []
         found += (
-            [f"{name}: batch is not its oracle"] if batch_rows(spark, view) != oracle_rows(name, view, sent) else []
+            [f"{name}: batch is not its oracle"]
+            if batch_rows(spark, settings, view) != oracle_rows(name, view, sent)
+            else []
         )
     return found
 

@@ -14,6 +14,7 @@ import pytest
 from tests.support.ports import shared
 from tests.support.shop import Shop
 from tests.support.source import Source
+from tests.support.tables import rows_of
 from xdist.scheduler import LoadScopeScheduling
 
 from lockstep.catalog import connect
@@ -125,6 +126,6 @@ def source(
 
 
 @pytest.fixture
-def rows(spark: Any) -> Callable[[str], list[Any]]:
+def rows(spark: Any, settings: Settings) -> Callable[[str], list[Any]]:
     """All rows of a table."""
-    return lambda table: spark.table(table).collect()
+    return lambda table: rows_of(spark, settings, table)

@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark import cloudpickle
 from tests.support.records import at, change_record
+from tests.support.tables import rows_of
 
 from lockstep import lake
 from lockstep.batch import going_on
@@ -78,7 +79,7 @@ def change(spark, settings, view):
     return written
 
 
-def test_a_change_processes_itself_and_writes_the_rows_that_it_changes(spark, view, change, monkeypatch):
+def test_a_change_processes_itself_and_writes_the_rows_that_it_changes(spark, settings, view, change, monkeypatch):
     change(
         users=[customer(number, age=40) for number in range(CUSTOMERS)],
         orders=[order(number, of=number % CUSTOMERS, amount=1) for number in range(CUSTOMERS * ORDERS_EACH)],
@@ -88,7 +89,7 @@ def test_a_change_processes_itself_and_writes_the_rows_that_it_changes(spark, vi
     assert change(orders=[order(7, of=7, amount=2)]) == (["orders"], [0, 1, 0])
     assert change(orders=[order(999, of=7, amount=3)]) == (["orders"], [1, 0, 0])
 
-    rows = spark.table(gold_of(view)).collect()
+    rows = rows_of(spark, settings, gold_of(view))
     assert len(rows) == CUSTOMERS * ORDERS_EACH + 1
     assert sorted(row["order_id"] for row in rows if row["age"] == 41) == sorted(["7", "37", "67", "97", "999"])
     assert {row["order_id"]: int(row["amount"]) for row in rows if row["amount"] > 2} == {"7": 2, "999": 3}

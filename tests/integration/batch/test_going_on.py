@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark import cloudpickle
 from tests.support.records import at, change_record
+from tests.support.tables import rows_of
 
 from lockstep import ledger
 from lockstep.batch import going_on
@@ -70,7 +71,7 @@ def numbers(spark, settings, stream, shop):
         ingest(spark, settings, stream, "run")
         refine(spark, settings, stream, "run")
         roll_up(spark, settings, view, "run")
-        return {row["event_id"]: row["number"] for row in spark.table(gold_of(view)).collect()}
+        return {row["event_id"]: row["number"] for row in rows_of(spark, settings, gold_of(view))}
 
     return roll
 
@@ -133,7 +134,7 @@ def test_what_was_prepared_is_not_used_once_gold_has_gone_on(spark, settings, st
     prepared = prepare(settings, [view], lambda: nullcontext(spark))[view.name]
     roll_up(spark, settings, view, "another run")
     assert roll_up(spark, settings, view, "run", prepared) is None
-    assert {row["event_id"]: row["number"] for row in spark.table(gold_of(view)).collect()} == {"a": 1, "b": 2}
+    assert {row["event_id"]: row["number"] for row in rows_of(spark, settings, gold_of(view))} == {"a": 1, "b": 2}
 
 
 def test_machines_of_the_last_roll_ups_are_kept(settings, view, numbers):
@@ -204,7 +205,7 @@ def ages(spark, settings, monkeypatch):
         ingest(spark, settings, users, "run")
         refine(spark, settings, users, "run")
         roll_up(spark, settings, view, "run")
-        return sorted(row["age"] for row in spark.table(gold_of(view)).collect())
+        return sorted(row["age"] for row in rows_of(spark, settings, gold_of(view)))
 
     return roll
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.shop import Shop
+from tests.support.tables import rows_of
 
 from lockstep import service
 from lockstep.batch.rollup import roll_up
@@ -52,11 +53,11 @@ def live(followed: Callable[..., Any]) -> Callable[[], None]:
 
 
 @pytest.fixture
-def counts(spark: Any, view: View) -> Callable[[], list[tuple[str, int]]]:
+def counts(spark: Any, settings: Settings, view: View) -> Callable[[], list[tuple[str, int]]]:
     """The rows of the live table: minute and views."""
 
     def read() -> list[tuple[str, int]]:
-        rows = spark.table(f"live.{view.name}").collect()
+        rows = rows_of(spark, settings, f"live.{view.name}")
         return sorted((f"{r['window_start']:%H:%M}", r["views"]) for r in rows)
 
     return read

@@ -11,6 +11,7 @@ from pyspark import cloudpickle
 from pyspark.errors import AnalysisException, StreamingQueryException
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 from tests.integration.checkpoints.serving import serving
+from tests.support.tables import rows_of
 
 from lockstep import lake, service
 from lockstep.batch.rollup import roll_up
@@ -105,11 +106,11 @@ eventually = retry(
 
 
 @pytest.fixture
-def numbers(spark):
+def numbers(spark, settings):
     """The numbers of a live view's rows, in the order of the events."""
 
     def read(view):
-        rows = spark.table(f"live.{view.name}").collect()
+        rows = rows_of(spark, settings, f"live.{view.name}")
         return [row["number"] for row in sorted(rows, key=lambda row: row["at"])]
 
     return read
@@ -235,7 +236,7 @@ def test_a_fork_may_have_a_column_more_and_goes_on_with_the_state(spark, setting
         visit([3])
         run(settings, wider)
         assert numbers(wider) == [1, 2, 3]
-        rows = spark.table(f"live.{wider.name}").collect()
+        rows = rows_of(spark, settings, f"live.{wider.name}")
         assert {row["number"]: row["twice"] for row in rows} == {1: None, 2: None, 3: 6}
     finally:
         del VIEWS[wider.name]

@@ -1,6 +1,7 @@
 """A live table whose newest commits a power cut has torn: its query begins again, because its checkpoint is ahead."""
 
 import pytest
+from tests.support.slow import slow
 from tests.support.torn import cut, lose_data, newest_commits
 from typer.testing import CliRunner
 
@@ -16,7 +17,7 @@ def dies(*_):
     raise ConnectionError("the power is cut again")
 
 
-@pytest.mark.parametrize("damage", [cut, lose_data])
+@pytest.mark.parametrize("damage", [slow(cut), lose_data])
 def test_a_live_table_has_all_rows_again_and_equals_batch(
     damage, spark, settings, view, minutes, batch, live, counts, monkeypatch
 ):

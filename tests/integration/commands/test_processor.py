@@ -14,6 +14,7 @@ from decimal import Decimal
 import pytest
 from confluent_kafka import Producer
 from kafka import TopicPartition
+from tests.support.slow import slow
 
 from lockstep.commands.aggregate import Entity
 from lockstep.commands.client import send
@@ -55,7 +56,14 @@ def balances(events):
         yield dict(totals)
 
 
-@pytest.mark.parametrize("crash_at", ["command-before:2", "command-open:2", "command-committed:2"])
+@pytest.mark.parametrize(
+    "crash_at",
+    [
+        slow("command-before:2"),
+        "command-open:2",
+        slow("command-committed:2"),
+    ],
+)
 def test_commands_become_events_once_when_their_processor_is_killed(crash_at, bank):
     accounts = bank()
     commands = [

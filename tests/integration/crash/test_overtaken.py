@@ -21,6 +21,7 @@ def half(ranges):
     return [replace(r, end=(r.start + r.end) // 2) for r in ranges]
 
 
+@pytest.mark.slow
 def test_a_dead_ingest_comes_in_with_fewer_offsets(spark, settings, stream, view, traffic, monkeypatch):
     traffic.burst(20)
     monkeypatch.setattr(writes, "SMALL_ROWS", 0)
@@ -39,6 +40,7 @@ def test_a_dead_ingest_comes_in_with_fewer_offsets(spark, settings, stream, view
     assert violations(settings, stream, view, traffic.sent) == []
 
 
+@pytest.mark.slow
 def test_a_dead_run_comes_in_while_a_backfill_computes_the_day_again(
     spark, settings, stream, view, traffic, monkeypatch
 ):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark import cloudpickle
+from tests.support.tables import rows_of
 
 from lockstep import lake, ledger, service
 from lockstep.batch.rollup import roll_up
@@ -86,11 +87,11 @@ def run_live(settings, *views) -> dict[str, dict[str, int]]:
             query.processAllAvailable()
         finally:
             query.stop()
-        return {view.name: numbers(session, live_of(view)) for view in views}
+        return {view.name: numbers(session, settings, live_of(view)) for view in views}
 
 
-def numbers(spark, table) -> dict[str, int]:
-    return {row["event_id"]: row["number"] for row in spark.table(table).collect()}
+def numbers(spark, settings, table) -> dict[str, int]:
+    return {row["event_id"]: row["number"] for row in rows_of(spark, settings, table)}
 
 
 def pass_gate(spark, settings, table) -> None:
@@ -170,7 +171,7 @@ def test_a_view_is_purged_though_each_step_is_killed_and_starts_as_new(spark, se
     assert left.checkpoints == {}, "the job has another view"
     assert left_of(settings, kept.name) is None, "its file is there"
 
-    before = numbers(spark, live_of(kept))
+    before = numbers(spark, settings, live_of(kept))
     assert purged_with_kills(spark, settings, left, kill) > 15
 
     assert traces.rows_of_view(settings, gone.name) == 0
@@ -183,13 +184,13 @@ def test_a_view_is_purged_though_each_step_is_killed_and_starts_as_new(spark, se
     for name in (gold_of(gone), live_of(gone), late_of(gone), serving_of(gone)):
         assert not spark.catalog.tableExists(name), name
     assert spark.table(merged.FRESHNESS).where(f"view = '{gone.name}'").count() == 0
-    assert numbers(spark, live_of(kept)) == before
+    assert numbers(spark, settings, live_of(kept)) == before
 
     again = replace(gone, process=numbered_by_ten)
     VIEWS[again.name] = again
     expected = {f"e{n}": 10 * (n + 1) for n in range(MINUTES)}
     roll_up(spark, settings, again, "run")
-    assert numbers(spark, gold_of(again)) == expected
+    assert numbers(spark, settings, gold_of(again)) == expected
     assert ledger.latest(settings, gold_of(again)).seq == 1
     assert run_live(settings, again)[again.name] == expected
     assert generations.get(settings, again.name).number == 1
@@ -226,7 +227,7 @@ def test_what_a_replay_holds_is_not_removed(spark, settings, removed):
     try:
         with pytest.raises(PurgeRefused, match="held by the replay r-held: promote or discard it"):
             purge(spark, settings, left_of(settings, removed.name))
-        assert numbers(spark, gold_of(removed))
+        assert numbers(spark, settings, gold_of(removed))
     finally:
         intervals.release(settings, "r-held")
 

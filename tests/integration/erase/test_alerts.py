@@ -98,6 +98,7 @@ def test_alerts_about_a_person_stay_in_their_topic_for_a_week_and_nowhere_else(
         assert cursor.fetchone() == (0,)
 
 
+@pytest.mark.slow
 def test_a_topic_that_keeps_alerts_for_ever_is_named_as_a_trace(settings, stream, alerts, shop, sent, erase, person):
     shop.view("e1", 1, user_id=person)
     shop.heartbeat(300)

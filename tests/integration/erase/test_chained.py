@@ -113,6 +113,7 @@ def test_a_person_is_gone_from_the_results_and_nothing_is_published_of_the_perso
     assert {row["user_id"]: row["highest"] for row in rows(gold_of(second))} == {other: 3}
 
 
+@pytest.mark.slow
 def test_results_that_are_published_while_an_erasure_begins_are_erased_too(
     settings, shop, stream, results, second, batch, follow, erase, rows, person, monkeypatch
 ):

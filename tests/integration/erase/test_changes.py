@@ -11,6 +11,7 @@ from tests.support.marts import order
 from tests.support.records import change_record
 from tests.support.servers import like
 from tests.support.shop import START, Shop
+from tests.support.slow import slow
 
 from lockstep.catalog import connect
 from lockstep.control import erased
@@ -212,7 +213,7 @@ def test_the_key_of_a_person_is_gone_and_who_comes_back_has_another_one(spark, s
     assert keys_of(settings, person) == []
 
 
-@pytest.mark.parametrize("point", ["gold-erased", "key-destroyed"])
+@pytest.mark.parametrize("point", [slow("gold-erased"), "key-destroyed"])
 def test_an_erasure_that_dies_around_the_end_of_the_key_goes_on(
     spark, settings, users, account, erase, person, monkeypatch, point
 ):

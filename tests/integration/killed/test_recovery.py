@@ -21,6 +21,7 @@ from tests.support.broken_log import cut_log
 from tests.support.ports import free_ports
 from tests.support.records import event_record
 from tests.support.shop import Shop
+from tests.support.slow import slow
 
 from lockstep import lake, ledger
 from lockstep.catalog import connect
@@ -54,7 +55,7 @@ def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_anothe
     assert left == [], "the killed servers have left files on the disk"
 
 
-@pytest.mark.parametrize("service", ["postgres", "kafka"])
+@pytest.mark.parametrize("service", [slow("postgres"), "kafka"])
 def test_a_service_that_is_killed_starts_again_with_its_data(stack: Stack, service: str) -> None:
     """The test before shows it for the Spark server."""
     settings = stack.settings
@@ -76,7 +77,7 @@ def test_a_service_that_is_killed_starts_again_with_its_data(stack: Stack, servi
     assert "outlives" in topics(settings)
 
 
-@pytest.mark.parametrize("lost", ["since the copy", "all of it"])
+@pytest.mark.parametrize("lost", [slow("since the copy"), "all of it"])
 def test_the_flow_goes_on_from_its_tables_where_the_control_database_is_an_older_copy_or_gone(
     stack: Stack, lost: str
 ) -> None:

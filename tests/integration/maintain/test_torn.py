@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.shop import Shop
+from tests.support.slow import slow
 from tests.support.source import Source
 from tests.support.torn import cut, lose_data, newest_commits
 from typer.testing import CliRunner
@@ -27,7 +28,6 @@ from lockstep.quality.slices import pending
 from lockstep.refine.silver import refine
 from lockstep.settings import Settings
 
-DAMAGES: Sequence[Callable[[list[Path]], None]] = (cut, lose_data)
 Next = Callable[[], None]
 
 
@@ -58,8 +58,8 @@ def next_rows(spark: Any, settings: Settings, stream: Contract, shop: Shop) -> N
     return take
 
 
-@pytest.mark.parametrize("torn_commits", [1, 2])
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("torn_commits", [1, slow(2)])
+@pytest.mark.parametrize("damage", [cut, slow(lose_data)])
 @pytest.mark.parametrize("which", ["log", "quarantine"])
 def test_silver_and_quarantine_have_every_row_once_after_a_power_cut(
     spark: Any,
@@ -123,7 +123,7 @@ def test_rows_that_a_gate_has_seen_in_part_are_looked_at_again(
     assert again.rows == 2
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", [slow(cut), lose_data])
 @pytest.mark.parametrize("which", ["log", "current"])
 def test_a_captured_table_and_its_log_have_the_same_runs_after_a_power_cut(
     settings: Settings, source: Source, which: str, damage: Callable[[list[Path]], None]
@@ -152,8 +152,8 @@ def silver_of_source(settings: Settings, tables: Tables) -> dict[str, str]:
     return {row["order_id"]: row["kind"] for row in rows}
 
 
-@pytest.mark.parametrize("torn_commits", [1, 2])
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("torn_commits", [1, slow(2)])
+@pytest.mark.parametrize("damage", [cut, slow(lose_data)])
 def test_gold_is_computed_again_after_a_power_cut(
     spark: Any,
     settings: Settings,

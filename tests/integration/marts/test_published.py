@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 from tests.integration.marts.builder import killed_at
 from tests.support.marts import MODEL, VOLUME, Orders, order
+from tests.support.slow import slow
 
 from lockstep import lake
 from lockstep.errors import LockstepError
@@ -121,7 +122,7 @@ def test_a_mart_that_is_added_has_all_days_with_the_next_run(orders: Orders) -> 
     ("point", "built_then"),
     [
         # P10: the first model is built, the second is not.
-        ("mart-built:1", TWO),
+        slow("mart-built:1", TWO),
         # P11: all is built and has passed its tests.
         ("marts-tested:1", TWO),
     ],

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.marts import drop_marts
 from tests.support.retail_history import history
 
@@ -15,6 +16,7 @@ from lockstep.settings import Settings
 JANUARY, FEBRUARY = datetime(2011, 1, 1, tzinfo=UTC), datetime(2011, 2, 1, tzinfo=UTC)
 
 
+@pytest.mark.slow
 def test_a_month_of_the_real_orders_is_what_pandas_finds_and_is_the_same_when_built_again(
     spark: Any, settings: Settings, tmp_path: Path
 ) -> None:

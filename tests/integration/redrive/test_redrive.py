@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
+from tests.support.slow import slow
 from typer.testing import CliRunner
 
 from lockstep import settings as configuration
@@ -92,7 +93,7 @@ class Dying:
         raise SystemExit("killed")
 
 
-@pytest.mark.parametrize("commits", [False, True], ids=["before its commit", "after its commit"])
+@pytest.mark.parametrize("commits", [slow(False), True], ids=["before its commit", "after its commit"])
 def test_a_command_that_was_killed_is_repeated_and_each_row_is_there_once(
     spark, settings, aside, rows, monkeypatch, commits
 ):

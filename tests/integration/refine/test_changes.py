@@ -6,7 +6,9 @@ The records have the form in which Debezium 3.6 sends them.
 from dataclasses import replace
 
 import pytest
+from tests.integration.refine.engines import mostly_without_spark
 from tests.support.shop import START
+from tests.support.slow import slow
 
 from lockstep import ledger
 from lockstep.contracts import CONTRACTS
@@ -14,11 +16,6 @@ from lockstep.definition.tables import Tables
 from lockstep.lake import writes
 from lockstep.refine import silver
 from lockstep.refine.source_order import SourceWentBack
-
-
-@pytest.fixture(params=[20_000, 0], ids=["without Spark", "with Spark"])
-def either_way(request, monkeypatch):
-    monkeypatch.setattr(writes, "SMALL_ROWS", request.param)
 
 
 def test_a_delete_that_has_its_key_only_deletes_and_one_without_a_key_says_so(source):
@@ -108,7 +105,7 @@ def test_what_a_slower_partition_brings_after_the_truncate_is_ended_too(source):
     assert source.orders() == {"3": "sale"}
 
 
-@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("runs", [slow(1), 2])
 def test_records_that_debezium_sends_again_are_known_also_after_the_dedup_window(source, runs):
     source.contract = replace(source.contract, dedup_window=source.contract.dedup_window * 0)
     source.insert("1", 10)
@@ -122,6 +119,7 @@ def test_records_that_debezium_sends_again_are_known_also_after_the_dedup_window
     assert source.orders() == {"1": "sale", "2": "sale", "3": "sale"}
 
 
+@mostly_without_spark
 def test_a_run_of_nothing_but_old_changes_is_done(source, either_way):
     source.contract = replace(source.contract, dedup_window=source.contract.dedup_window * 0)
     source.insert("1", 10)
@@ -142,7 +140,7 @@ def test_a_snapshot_and_a_transaction_that_was_open_when_it_began_are_no_restore
     assert sorted(source.orders()) == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("runs", [slow(1), 2])
 def test_a_new_snapshot_ends_the_rows_that_it_does_not_have(source, either_way, runs):
     source.snapshot(100, a="sale", b="sale", c="sale", d="sale")
     source.insert("e", 110)
@@ -162,6 +160,7 @@ def test_a_new_snapshot_ends_the_rows_that_it_does_not_have(source, either_way, 
     assert source.reasons() == []
 
 
+@mostly_without_spark
 def test_a_snapshot_in_the_middle_of_the_log_has_the_place_where_it_began_and_ends_none_of_its_own_rows(
     source, either_way
 ):
@@ -173,7 +172,8 @@ def test_a_snapshot_in_the_middle_of_the_log_has_the_place_where_it_began_and_en
     assert source.orders() == {"a": "sale", "b": "sale", "c": "sale"}
 
 
-@pytest.mark.parametrize("runs", [1, 2])
+@mostly_without_spark
+@pytest.mark.parametrize("runs", [slow(1), 2])
 def test_a_snapshot_that_is_read_again_after_changes_that_came_later_is_no_restored_database(source, either_way, runs):
     source.snapshot(90, commit=89, a="sale", b="sale")
     source.insert("b", 110, kind="changed")
@@ -190,7 +190,8 @@ def test_a_snapshot_that_is_read_again_after_changes_that_came_later_is_no_resto
     assert source.reasons() == []
 
 
-@pytest.mark.parametrize("runs", [1, 2])
+@mostly_without_spark
+@pytest.mark.parametrize("runs", [slow(1), 2])
 def test_changes_that_were_produced_again_after_newer_ones_are_no_restored_database(source, either_way, runs):
     """The log was cut, and has grown again: what came to the lost offsets is at its end now."""
     source.insert("a", 100, kind="new")

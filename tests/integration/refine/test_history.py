@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.support.slow import slow
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.columns import ddl, log_columns
@@ -94,7 +95,7 @@ def covers(row, valid, known):
     return within(row.valid_from, row.valid_to, moments[0]) and within(row.known_from, row.known_to, moments[1])
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, slow(2)])
 def test_at_any_time_it_says_what_was_known_at_any_other_time(spark, seed):
     changes = drawn(seed)
     by_user, versions = {}, {}

@@ -6,6 +6,7 @@ from decimal import Decimal
 from importlib import import_module
 
 import pytest
+from tests.integration.refine.engines import mostly_without_spark
 from tests.support.digest import digest
 from tests.support.records import change_record
 from tests.support.shop import START, Shop
@@ -18,7 +19,6 @@ from lockstep.definition.version import definition_version
 from lockstep.deploy import columns
 from lockstep.errors import ColumnsRefused
 from lockstep.ingest import bronze
-from lockstep.lake import writes
 from lockstep.refine import silver
 from lockstep.serving import merged
 
@@ -34,11 +34,6 @@ def deploy(monkeypatch):
             monkeypatch.setitem(CONTRACTS if hasattr(part, "topic") else VIEWS, part.name, part)
 
     return deployed
-
-
-@pytest.fixture(params=[20_000, 0], ids=["without Spark", "with Spark"])
-def either_way(request, monkeypatch):
-    monkeypatch.setattr(writes, "SMALL_ROWS", request.param)
 
 
 def with_column(contract, name, kind):
@@ -160,6 +155,7 @@ def test_a_column_that_is_declared_no_more_is_refused(spark, settings, stream, s
         refine(spark, settings, less)
 
 
+@mostly_without_spark
 def test_a_column_of_a_view_is_added_and_a_rebuild_fills_it_in_old_rows(
     spark, settings, stream, view, shop, rows, deploy, either_way
 ):
@@ -182,6 +178,7 @@ def test_a_column_of_a_view_is_added_and_a_rebuild_fills_it_in_old_rows(
     assert twice(rows, view) == [(1, 2), (1, 2)]
 
 
+@mostly_without_spark
 def test_a_view_with_a_wider_type_is_served_with_it(spark, settings, stream, view, shop, rows, deploy, either_way):
     shop.view("old", 0)
     shop.heartbeat(120)

@@ -5,20 +5,13 @@ import logging
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
 from tests.support.records import change_record
 from tests.support.shop import START, Shop
 
 from lockstep import ledger
 from lockstep.contracts import CONTRACTS
 from lockstep.ingest import bronze
-from lockstep.lake import writes
 from lockstep.refine import silver
-
-
-@pytest.fixture(params=[20_000, 0], ids=["without Spark", "with Spark"])
-def either_way(request, monkeypatch):
-    monkeypatch.setattr(writes, "SMALL_ROWS", request.param)
 
 
 def refine(spark, settings, stream):

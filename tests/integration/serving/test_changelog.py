@@ -10,6 +10,7 @@ import pytest
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
+from tests.support.slow import slow
 
 from lockstep.cli.changelog import sentence
 from lockstep.definition.tables import Tables
@@ -68,8 +69,11 @@ class Killed(BaseException):
     """As SIGKILL, nothing catches it."""
 
 
-@pytest.mark.parametrize("place", ["deliver-before", "deliver-open", "deliver-sent"])
-@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize(
+    "place",
+    [*(slow(place) for place in ("deliver-before", "deliver-open")), "deliver-sent"],
+)
+@pytest.mark.parametrize("nth", [1, slow(2)])
 def test_a_kill_neither_loses_a_row_nor_brings_an_older_one_back(source, monkeypatch, place, nth):
     monkeypatch.setattr(publish_changelog, "AT_ONCE", 2)
     dice, passed = random.Random(nth), count(1)

@@ -88,6 +88,7 @@ def test_no_statement_changes_the_lake_or_reads_what_is_not_for_readers(url, pub
     assert files(settings, *tables) == before
 
 
+@pytest.mark.slow
 def test_a_name_that_a_client_has_changed_means_again_what_it_should(url, publish, view):
     publish("e1", 0)
     count = f"SELECT sum(views) AS views FROM {serving_of(view)}"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tests.support.slow import slow
 
 from lockstep import service
 from lockstep.batch.rollup import roll_up
@@ -213,7 +214,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("layer", ["live", "gold"])
+@pytest.mark.parametrize("layer", [slow("live"), "gold"])
 def test_a_row_that_is_wrong_at_its_own_position_is_no_matter_of_positions(ahead, layer, fault):
     table = f"{layer}.{ahead.view.name}"
     good = newest_version(ahead.settings, table)

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from tests.integration.sinks.deliverer import rows
+from tests.support.slow import slow
 
 from lockstep.definition.alerting import Delivery
 from lockstep.sinks.errors import Fenced, InvalidRow
@@ -29,11 +30,11 @@ def batch(number):
 @pytest.mark.parametrize(
     ("delivery", "crash_at", "lost", "repeated"),
     [
-        (AT_MOST, "deliver-before:3", batch(2), Counter()),
+        slow(AT_MOST, "deliver-before:3", batch(2), Counter()),
         (AT_MOST, "deliver-sent:3", Counter(), Counter()),
-        (AT_LEAST, "deliver-before:3", Counter(), Counter()),
+        slow(AT_LEAST, "deliver-before:3", Counter(), Counter()),
         (AT_LEAST, "deliver-sent:3", Counter(), batch(2)),
-        (EXACTLY, "deliver-before:3", Counter(), Counter()),
+        slow(EXACTLY, "deliver-before:3", Counter(), Counter()),
         (EXACTLY, "deliver-open:3", Counter(), Counter()),
         (EXACTLY, "deliver-sent:3", Counter(), Counter()),
     ],
@@ -70,7 +71,7 @@ def test_a_sink_whose_batches_are_forgotten_begins_with_the_first_one_again_and_
     assert arrived(topic) == Counter({mine.name: 1, other.name: 1, "of-a-new-view": 1})
 
 
-@pytest.mark.parametrize("delivery", [AT_MOST, AT_LEAST, EXACTLY])
+@pytest.mark.parametrize("delivery", [*(slow(of) for of in (AT_MOST, AT_LEAST)), EXACTLY])
 def test_a_sender_killed_at_random_moments_keeps_its_guarantee(delivery, query, arrived):
     alerts = query(delivery, batches=80)
     chance = random.Random(delivery)

@@ -5,9 +5,11 @@ from importlib import import_module
 from typing import Any
 
 from tests.shop.oracles.record import Record
+from tests.support.tables import rows_of
 
 from lockstep.definition import View
 from lockstep.definition.tables import gold_of, live_of
+from lockstep.settings import Settings
 from lockstep.testing import comparable
 
 # Columns that only the live layer has.
@@ -21,15 +23,15 @@ def oracle_rows(name: str, view: View, sent: dict[str, list[Record]]) -> Counter
     return comparable(rows, _columns_without_oracle(view))
 
 
-def batch_rows(spark: Any, view: View) -> Counter[str]:
+def batch_rows(spark: Any, settings: Settings, view: View) -> Counter[str]:
     """The rows of gold, with the columns that the oracle has too."""
-    return comparable(_rows(spark, gold_of(view)), _columns_without_oracle(view))
+    return comparable(_rows(spark, settings, gold_of(view)), _columns_without_oracle(view))
 
 
-def batch_and_live_rows(spark: Any, view: View) -> tuple[Counter[str], Counter[str]]:
+def batch_and_live_rows(spark: Any, settings: Settings, view: View) -> tuple[Counter[str], Counter[str]]:
     """The rows of gold and of the live table, with the columns that both have."""
     without = LIVE_ONLY | ({"at"} if getattr(view, "upserts", False) else set())
-    batch, live = (comparable(_rows(spark, table), without) for table in (gold_of(view), live_of(view)))
+    batch, live = (comparable(_rows(spark, settings, table), without) for table in (gold_of(view), live_of(view)))
     return batch, live
 
 
@@ -37,5 +39,5 @@ def _columns_without_oracle(view: View) -> set[str]:
     return {"at"} if "at" not in view.key else set()
 
 
-def _rows(spark: Any, table: str) -> list[dict[str, Any]]:
-    return [row.asDict(recursive=True) for row in spark.table(table).collect()]
+def _rows(spark: Any, settings: Settings, table: str) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in rows_of(spark, settings, table)]

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from tests.shop.integration.views.layers import batch_and_live_rows, batch_rows, oracle_rows
 from tests.shop.oracles import late
+from tests.support.tables import rows_of
 
 from lockstep import ledger
 from lockstep.checkpoints import inspection
@@ -16,12 +17,12 @@ from lockstep.reconcile.run import reconcile
 @pytest.mark.parametrize("name", sorted(VIEWS))
 def test_batch_equals_the_oracle(spark, scenario, name):
     view = scenario.views[name]
-    assert batch_rows(spark, view) == oracle_rows(name, view, scenario.sent)
+    assert batch_rows(spark, scenario.settings, view) == oracle_rows(name, view, scenario.sent)
 
 
 @pytest.mark.parametrize("name", sorted(VIEWS))
 def test_live_equals_batch(spark, scenario, live, name):
-    batch_layer, live_layer = batch_and_live_rows(spark, scenario.views[name])
+    batch_layer, live_layer = batch_and_live_rows(spark, scenario.settings, scenario.views[name])
     assert live_layer == batch_layer
     dropped = [op.numRowsDroppedByWatermark for batch in live[name] for op in batch.stateOperators]
     assert dropped
@@ -39,9 +40,9 @@ def test_both_layers_computed_it_in_several_steps(scenario, live, name):
 @pytest.mark.parametrize("name", sorted(name for name, view in VIEWS.items() if any(view.times.values())))
 def test_late_rows_are_those_of_the_oracle_and_the_ledger_counts_them(spark, scenario, name):
     view = scenario.views[name]
-    rows = spark.table(late_of(view)).select("_topic", "_partition", "_offset", "_counted").collect()
+    rows = rows_of(spark, scenario.settings, late_of(view))
     late_rows = Counter(
-        (scenario.stream_of(topic), partition, offset, counted) for topic, partition, offset, counted in rows
+        (scenario.stream_of(row["_topic"]), row["_partition"], row["_offset"], row["_counted"]) for row in rows
     )
     assert late_rows == Counter(late.rows(name, scenario.sent))
     assert late_rows, "the scenario must have a late row for every view"
@@ -62,7 +63,7 @@ def test_the_state_of_a_keyed_view_can_be_counted_and_inspected(spark, scenario,
     view = scenario.views[name]
     stores = {store.variable: store for store in inspection.state_stores(spark, scenario.settings, view)}
     assert stores.keys() == {"machines", "waiting"}
-    alerted = {f"{row['sensor_id']}/{row['metric']}" for row in spark.table(gold_of(view)).collect()}
+    alerted = {f"{row['sensor_id']}/{row['metric']}" for row in rows_of(spark, scenario.settings, gold_of(view))}
     assert stores["machines"].rows >= len(alerted)
     key = min(alerted)
     entries = inspection.read_state(spark, scenario.settings, view, stores["machines"].operator, key, 10)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.scenario import START
+from tests.support.tables import rows_of
 
 from lockstep.definition.tables import gold_of, live_of
 
@@ -13,7 +14,7 @@ from lockstep.definition.tables import gold_of, live_of
 def of(request: pytest.FixtureRequest, spark: Any, name: str, scenario: Any, live: Any) -> Any:
     """The view's rows that name a user or session, in the order of their instants, in either layer."""
     table = {"live": live_of, "batch": gold_of}[request.param](scenario.views[name])
-    rows = [row.asDict() for row in spark.table(table).collect()]
+    rows = [row.asDict() for row in rows_of(spark, scenario.settings, table)]
     return lambda who: sorted((row for row in rows if who in row.values()), key=lambda row: row["at"])
 
 

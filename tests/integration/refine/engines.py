@@ -1,0 +1,14 @@
+"""A slice is refined with Spark or without it. What both do is compared for random rows in test_small_slices."""
+
+import pytest
+from tests.support.slow import slow
+
+# For a fixture or a parameter whose values are the rows up to which a slice is small.
+EITHER_WAY = {"without Spark": 20_000, "with Spark": 0}
+# In the gate without Spark only: the rows of these tests reach code that other tests of the gate run with Spark.
+mostly_without_spark = pytest.mark.parametrize(
+    "either_way",
+    [20_000, slow(0)],
+    ids=[*EITHER_WAY],
+    indirect=True,
+)

@@ -1,0 +1,10 @@
+"""What `make soak` runs and the gate does not."""
+
+from typing import Any
+
+import pytest
+
+
+def slow(*values: Any) -> Any:
+    """One more case of a parametrised test, of which the gate has other cases."""
+    return pytest.param(*values, marks=pytest.mark.slow)
