@@ -96,6 +96,7 @@ def come_back(acme: Elsewhere, pages: AirflowPages, name: str) -> None:
     served(acme, "n\n1", f"SELECT count(*) AS n FROM silver.returns WHERE return_id = '{name}'")
 
 
+@pytest.mark.slow
 def test_a_mart_that_is_broken_is_red_alone_and_is_published_when_its_task_is_cleared_after_the_repair(acme, pages):
     before = pages.trigger("marts")
     assert pages.ended("marts", before) == "success"
@@ -121,6 +122,7 @@ def test_a_mart_that_is_broken_is_red_alone_and_is_published_when_its_task_is_cl
     assert acme.run("lockstep", "sql", "--csv", doubled) == "n\n1\n"
 
 
+@pytest.mark.slow
 def test_a_red_test_has_a_task_of_its_own_that_publishes_what_waited_for_it_when_it_is_cleared(acme, pages):
     test = acme.cwd / "dbt" / "tests" / "nothing_came_back.sql"
     test.parent.mkdir(exist_ok=True)

@@ -38,6 +38,7 @@ def within_two_minutes(demo, before: Counter[tuple[str, str]], *wanted: tuple[st
         pytest.fail(f"not told: {wanted}\ntold: {texts}\nremembered: {open_problems.load(demo.settings)}")
 
 
+@pytest.mark.slow
 def test_what_breaks_is_told_once_and_once_more_when_it_is_over(demo):
     before = told(demo)
     demo.stack.stop("connect")

@@ -6,12 +6,14 @@ It runs after the commands of the README, which have made the demo a second time
 from datetime import UTC, datetime
 
 import pandas as pd
+import pytest
 from deltalake import DeltaTable
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from lockstep import lake
 
 
+@pytest.mark.slow
 def test_it_closes_with_everything_else_and_brings_rows_to_both_layers_once_it_is_open_again(demo):
     assert (demo.settings.home / "logs" / "shop.log").stat().st_size > 0, "the second demo left it open"
     assert demo.stack.pid("shop") is None

@@ -6,5 +6,5 @@ import pytest
 
 
 def slow(*values: Any) -> Any:
-    """One more case of a parametrised test, of which the gate has other cases."""
+    """A case of a parametrised test of which the gate has other cases."""
     return pytest.param(*values, marks=pytest.mark.slow)

@@ -80,6 +80,7 @@ def test_the_same_table_of_two_databases_is_captured_from_both(spark, two, monke
             assert slots(settings) == {"lockstep": "shop"}
 
 
+@pytest.mark.slow
 def test_a_database_that_does_not_answer_is_named_and_the_others_are_compared(spark, two, captured):
     gone = replace(captured, name="gone", database="gone", topic="gone.public.gone")
     settings = two.settings.model_copy(

@@ -1,6 +1,7 @@
 """A table that is captured later than others: its rows of before come too, and the others are not read again."""
 
 import psycopg2
+import pytest
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_fixed
 from tests.support.captured import captured_table, taken
 
@@ -51,6 +52,7 @@ def test_the_rows_of_a_new_table_come_and_those_of_the_others_are_not_read_again
         assert sql.fetchone() == (0,)
 
 
+@pytest.mark.slow
 def test_with_its_last_table_the_connector_goes_and_a_table_that_comes_back_is_read_again(
     spark, settings, stack, captured, monkeypatch
 ):

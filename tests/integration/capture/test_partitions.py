@@ -3,6 +3,7 @@
 import uuid
 from contextlib import closing
 
+import pytest
 from tests.support.captured import captured_table, taken
 from tests.support.transactions import Writer
 
@@ -22,6 +23,7 @@ DROP TABLE public.whole_{name}
 """
 
 
+@pytest.mark.slow
 def test_the_lake_equals_a_partitioned_table_under_random_transactions(spark, settings, stack):
     name = f"parted_{uuid.uuid4().hex[:8]}"
 

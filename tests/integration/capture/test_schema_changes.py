@@ -69,6 +69,7 @@ def test_a_column_that_is_dropped_is_named_and_a_new_snapshot_makes_the_lake_equ
         assert verify(spark, settings, captured, 120).counts == {}
 
 
+@pytest.mark.slow
 def test_a_needed_column_that_is_renamed_puts_changes_aside_until_the_contract_has_its_new_name(
     spark, settings, captured, sql, deploy
 ):

@@ -41,6 +41,7 @@ def three_batches(followed, shop):
     return run
 
 
+@pytest.mark.slow
 def test_every_broken_file_is_found_before_the_query_starts(
     spark, settings, view, three_batches, checkpoint_path, live, counts
 ):

@@ -77,6 +77,7 @@ def viewed(number: int, second: float) -> Any:
     return happened("page_views", number, second, user_id="123", page="/")
 
 
+@pytest.mark.slow
 def test_a_view_of_a_table_knows_the_rows_that_only_gold_has_read(settings: Settings) -> None:
     with alone(settings, "page_views_enriched") as one, connect(settings, "live") as spark:
         one.feed(changed("users", 1, 0, None, user(30, 0)), viewed(0, 5), passed=60)
@@ -92,6 +93,7 @@ def test_a_view_of_a_table_knows_the_rows_that_only_gold_has_read(settings: Sett
         assert ages == {"e0": 30, "e1": 32, "e2": 32, "e3": 32}, "e1 was corrected, which live had never read"
 
 
+@pytest.mark.slow
 def test_a_view_of_tables_alone_goes_on(settings: Settings) -> None:
     """Such a view has no event time, so gold's machines have processed events before no instant."""
     order = {"order_id": "1", "user_id": "123", "country": "France", "kind": "sale"}

@@ -199,6 +199,7 @@ def test_a_view_that_fails_leaves_the_job_and_continues_when_it_is_mended(settin
     assert numbers(first) == [*FOUR]
 
 
+@pytest.mark.slow
 def test_a_savepoint_of_one_view_is_restored_and_forked_with_its_own_state(spark, settings, pair, visit, numbers):
     first, _ = pair
     generations.share(settings, pair)
@@ -224,6 +225,7 @@ def test_a_savepoint_of_one_view_is_restored_and_forked_with_its_own_state(spark
         del VIEWS[beside.name]
 
 
+@pytest.mark.slow
 def test_a_fork_may_have_a_column_more_and_goes_on_with_the_state(spark, settings, pair, visit, numbers):
     first, _ = pair
     generations.share(settings, pair)
@@ -300,6 +302,7 @@ def rolled_up(settings, stream):
     return roll
 
 
+@pytest.mark.slow
 def test_views_with_jobs_of_their_own_share_one_again_from_gold(spark, settings, pair, visit, numbers, rolled_up):
     first, second = pair
     generations.share(settings, pair)
@@ -331,6 +334,7 @@ def test_views_with_jobs_of_their_own_share_one_again_from_gold(spark, settings,
     assert [str(reconcile(spark, settings, view, "run").verdict) for view in pair] == ["equal", "equal"]
 
 
+@pytest.mark.slow
 def test_a_view_that_leaves_before_the_first_micro_batch_goes_on_from_gold_alone(
     spark, settings, pair, visit, numbers, rolled_up
 ):

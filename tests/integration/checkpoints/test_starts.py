@@ -110,6 +110,7 @@ def test_an_incompatible_change_is_reported_before_a_deployment_and_refused_at_t
     assert counts() == [("10:00", 2), ("10:01", 2)], "the unchanged query continues"
 
 
+@pytest.mark.slow
 def test_a_view_with_a_new_column_goes_on_after_a_reset(spark, settings, view, minutes, batch, live, rows, monkeypatch):
     minutes(range(4))
     batch()

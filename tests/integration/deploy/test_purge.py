@@ -162,6 +162,7 @@ def purged_with_kills(spark, settings, left, kill) -> int:
     raise AssertionError
 
 
+@pytest.mark.slow
 def test_a_view_is_purged_though_each_step_is_killed_and_starts_as_new(spark, settings, stream, pair, removed, kill):
     gone, kept = pair
     left = left_of(settings, gone.name)

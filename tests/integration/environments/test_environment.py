@@ -226,6 +226,7 @@ def test_no_topic_is_made_for_a_stream_that_production_does_not_have(
     assert (found.verdict, "it has no gold in" in found.reason) == (Verdict.NOT_COMPARED, True)
 
 
+@pytest.mark.slow
 def test_a_changed_contract_reads_the_sample_again(
     production: Settings, stream: Contract, view: View, environment: Any
 ) -> None:
@@ -239,6 +240,7 @@ def test_a_changed_contract_reads_the_sample_again(
     assert (found.verdict, found.equal) == (Verdict.EQUAL, COMPARED)
 
 
+@pytest.mark.slow
 def test_of_a_view_that_needs_all_history_it_is_only_said_that_it_may_differ(
     spark: Any, production: Settings, stream: Contract, environment: Any
 ) -> None:

@@ -231,6 +231,7 @@ def test_an_erasure_that_dies_around_the_end_of_the_key_goes_on(
     assert {*known.found["tokens"]} == made
 
 
+@pytest.mark.slow
 def test_records_that_leaked_take_no_key_with_them(spark, settings, users, account, person):
     account.changes()
     account.changes("com")
@@ -252,6 +253,7 @@ def test_what_was_parsed_before_an_erasure_is_not_written_after_it(spark, settin
     assert spark.table(Tables.of(users).log).where(f"user_id = '{person}'").isEmpty()
 
 
+@pytest.mark.slow
 def test_a_key_that_a_copy_of_the_database_brings_back_is_destroyed_again(
     spark, settings, users, account, erase, person, caplog
 ):
@@ -273,6 +275,7 @@ def test_a_key_that_a_copy_of_the_database_brings_back_is_destroyed_again(
     assert keys_of(settings, person) == [b"restored"], "she came back"
 
 
+@pytest.mark.slow
 def test_keys_that_would_become_one_are_blanked_each_for_itself(spark, settings, users, account, erase, person):
     account.changes()
     account.tokens(spark)

@@ -116,6 +116,7 @@ def test_a_person_is_gone_from_all_places_and_others_are_as_they_were(
     assert erase(f"{person}9", stream) is None
 
 
+@pytest.mark.slow
 def test_a_new_record_of_an_erased_person_is_erased_when_it_is_asked_for_again(
     spark, settings, stream, view, shop, batch, erase, person
 ):
@@ -157,6 +158,7 @@ def died(erase, monkeypatch, point, *asked):
             erase(*asked)
 
 
+@pytest.mark.slow
 def test_an_erasure_that_died_is_finished_by_the_next_one_of_the_person(
     settings, stream, view, shop, batch, erase, person, monkeypatch
 ):

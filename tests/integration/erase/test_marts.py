@@ -20,6 +20,7 @@ def orders(spark: Any, settings: Settings, tmp_path: Path) -> Iterator[Orders]:
         yield found
 
 
+@pytest.mark.slow
 def test_the_days_of_an_erased_person_are_built_again_and_published(spark: Any, orders: Orders, person: str) -> None:
     ann = person
     for number, (day, user) in enumerate(((1, ann), (1, "bob"), (2, "bob"), (9, ann))):

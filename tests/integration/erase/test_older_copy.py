@@ -23,6 +23,7 @@ def restored_before(settings, number):
         cursor.execute(f"ALTER TABLE erasures ALTER COLUMN number RESTART WITH {number}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("receipts", [slow("are there"), "are lost"])
 def test_no_number_is_used_twice_after_an_older_copy_of_the_control_database(
     settings, stream, view, shop, batch, erase, rows, person, receipts
@@ -45,6 +46,7 @@ def test_no_number_is_used_twice_after_an_older_copy_of_the_control_database(
     assert numbers == {first.receipt["erasure"], second["erasure"]}, "the first is in the archive alone"
 
 
+@pytest.mark.slow
 def test_what_was_erased_after_the_copy_is_taken_from_kafka_by_nobody_and_asked_for_again_it_is_known(
     spark, settings, stream, view, shop, batch, erase, person
 ):

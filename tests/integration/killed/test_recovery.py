@@ -39,6 +39,7 @@ from lockstep.stack.services import environment
 from lockstep.stack.stack import Stack
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_nothing_is_lost_or_doubled_by_a_server_killed_at_one_point_after_another(stack: Stack, tmp_path: Path) -> None:
     """Together, because each start of a server takes its time; the long run takes each by itself."""

@@ -321,6 +321,7 @@ def test_production_names_the_sources_that_are_stale_and_leaves_out_those_that_d
         assert freshness.stale(project.spark, project.settings) == {f"silver.{project.table}": said}
 
 
+@pytest.mark.slow
 def test_the_pages_have_the_models_and_are_built_once_for_a_project(project: Project) -> None:
     # The second run leaves temporary views in the session.
     assert [project.dbt("run", "--target", "prod") for _ in range(2)] == [0, 0]

@@ -47,7 +47,6 @@ def again(orders: Orders, progress: Progress, box: Box | None = None) -> list[st
     return marts.build_again(orders.spark, orders.settings, box, "run", Results(), Progress(progress.file))
 
 
-@pytest.mark.slow
 def test_a_broken_model_is_told_why_and_the_others_that_they_passed_until_it_is_repaired_and_all_are_published(
     orders: Orders, progress: Progress
 ) -> None:
@@ -88,7 +87,6 @@ def test_a_mart_of_a_run_that_was_published_is_built_again_alone(orders: Orders,
     assert orders.mart(orders.second) == {"2026-11-01": 3}
 
 
-@pytest.mark.slow
 def test_a_test_that_fails_is_red_alone_and_tests_and_publishes_again_when_rows_are_repaired(
     orders: Orders, progress: Progress
 ) -> None:

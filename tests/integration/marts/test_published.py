@@ -55,6 +55,7 @@ def test_rows_that_fail_their_tests_reach_no_reader_until_they_are_repaired(orde
     assert (orders.mart(), orders.mart(orders.second)) == (TWO, {"2026-11-01": 4})
 
 
+@pytest.mark.slow
 def test_a_model_that_is_broken_leaves_all_marts_as_they_were_and_a_corrected_one_goes_on(orders: Orders) -> None:
     orders.write(second=TWICE)
     orders.change(None, order(1, 1))
@@ -71,6 +72,7 @@ def test_a_model_that_is_broken_leaves_all_marts_as_they_were_and_a_corrected_on
     assert (orders.mart(), orders.mart(orders.second)) == (TWO, {"2026-11-01": 4})
 
 
+@pytest.mark.slow
 def test_a_fall_by_half_holds_the_marts_back_or_warns_as_its_severity_says(orders: Orders) -> None:
     orders.write(tests=VOLUME % "error")
     # The newest day is not over, and nobody knows how many it will have.
@@ -144,6 +146,7 @@ def test_a_kill_before_the_marts_are_published_leaves_the_last_good_ones(
     assert len(vacuumed(orders)) == 1
 
 
+@pytest.mark.slow
 def test_a_kill_of_the_first_build_leaves_nothing_that_is_taken_for_a_mart(orders: Orders) -> None:
     orders.write(second=TWICE)
     orders.change(None, order(1, 1))
@@ -196,6 +199,7 @@ def test_a_mart_can_be_asked_as_it_was_and_is_shown_again_by_the_first_client_of
     assert orders.mart() == TWO
 
 
+@pytest.mark.slow
 def test_production_by_hand_is_published_if_the_command_succeeds_and_else_taken_back(orders: Orders) -> None:
     def dbt(*arguments: str) -> int:
         return by_hand.run(orders.spark, orders.settings, [*arguments, "--target", "prod"])

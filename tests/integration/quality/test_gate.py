@@ -85,6 +85,7 @@ def test_rows_that_pass_are_not_checked_again(
     assert later.rows == 1
 
 
+@pytest.mark.slow
 def test_a_shift_against_the_rows_before_is_recorded_and_the_same_shares_are_not(
     spark: Any, settings: Settings, arrive: Callable[..., str], expect: Expect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from importlib import import_module
 
 import pytest
+from tests.support.slow import slow
 
 from lockstep import service
 from lockstep.batch.rollup import roll_up
@@ -62,7 +63,7 @@ def to_silver(spark, settings, stream):
     return refine(spark, settings, stream, "test")
 
 
-@pytest.mark.parametrize("small_rows", [20_000, 0], ids=["without Spark", "in Spark"])
+@pytest.mark.parametrize("small_rows", [20_000, slow(0)], ids=["without Spark", "in Spark"])
 def test_a_bad_row_goes_aside_alone_and_both_layers_are_equal(
     spark, settings, expect, ruled, view, shop, rows, monkeypatch, small_rows
 ):

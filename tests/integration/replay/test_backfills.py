@@ -8,6 +8,7 @@ from tests.support import races
 RACES = 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(RACES))
 def test_a_backfill_that_races_with_live_ingest_leaves_no_conflict_and_no_double_row(
     seed, spark, settings, stream, view, shop, batch

@@ -132,6 +132,7 @@ def test_a_chained_view_agrees_as_its_first_view_goes_on_is_replayed_and_is_undo
     assert (totals["silver"], totals["duplicates"], totals["quarantined"]) == (17, 0, 0), "each change was sent once"
 
 
+@pytest.mark.slow
 def test_a_replay_of_the_results_themselves_gives_the_same(settings, shop, batch, redone, results, follow, answer):
     for n in range(6):
         shop.view(f"e{n}", 20 * n, page="/" if n % 2 else "/cart")

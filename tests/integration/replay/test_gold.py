@@ -164,6 +164,7 @@ def test_neither_a_rule_that_does_not_hold_nor_a_dry_run_changes_anything(
     assert stages == {"planned", "shadowed", "compared", "discarded"}
 
 
+@pytest.mark.slow
 def test_a_promotion_that_another_run_has_overtaken_writes_nothing(
     spark, settings, stream, view, shop, redone, batch, asked, monkeypatch
 ):

@@ -129,6 +129,7 @@ def in_gold(spark, view):
     return {(r["window_start"].replace(tzinfo=UTC), r["country"]): (r["revenue"], r["lines"]) for r in rows}
 
 
+@pytest.mark.slow
 def test_the_diff_names_exactly_the_windows_that_change_and_undo_gives_back_the_old_digest(
     spark, settings, sales, history
 ):

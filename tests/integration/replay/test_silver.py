@@ -3,6 +3,7 @@
 from dataclasses import replace
 from importlib import import_module
 
+import pytest
 from tests.support.digest import digest
 
 from lockstep import ledger
@@ -50,6 +51,7 @@ def test_the_same_code_gives_the_same_rows_and_sums(spark, settings, stream, vie
     assert batch() is None, "there is nothing new for the next run"
 
 
+@pytest.mark.slow
 def test_a_field_that_the_contract_names_later_is_in_old_rows_after_a_replay(
     spark, settings, stream, view, shop, batch, asked, redone, rows, monkeypatch
 ):

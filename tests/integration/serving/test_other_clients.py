@@ -36,6 +36,7 @@ def test_a_jdbc_client_reads_a_table_through_the_spark_server(settings, gold):
     assert jdbc.run(f"jdbc:{settings.spark_remote}", statement) == [[{"page": "/", "views": "3"}]]
 
 
+@pytest.mark.slow
 def test_sparks_own_shell_runs_a_statement_and_fails_with_one_that_spark_refuses(settings, gold):
     def shell(statement: str) -> subprocess.CompletedProcess[str]:
         tool = tools.spark_sql(settings, ["--silent=true", "--outputformat=csv2", "-e", statement])

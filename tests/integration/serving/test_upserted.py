@@ -162,6 +162,7 @@ def test_the_layers_are_compared_at_one_position_and_readers_see_the_newer_row(d
     assert desk.verdict() == ("unexplained", set())
 
 
+@pytest.mark.slow
 def test_a_view_that_has_no_rows_yet_is_compared_too(desk):
     desk.customer("u1", "Alice")
     desk.broken_order()
@@ -194,6 +195,7 @@ def test_which_layer_is_ahead_is_known_from_saved_machines_and_without_them(desk
     assert desk.verdict() == ("explained", {Cause.NOT_YET_SEEN})
 
 
+@pytest.mark.slow
 def test_a_truncate_and_a_restored_database_delete_the_rows_of_both_layers(desk):
     desk.two_orders_in_both_layers()
     desk.truncate("orders")
