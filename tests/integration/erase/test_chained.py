@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from pyspark import cloudpickle
+from tests.support.committed import until_no_transaction_is_open
 from tests.support.erased import left
 from tests.support.results import results_of
 
@@ -81,6 +82,7 @@ def follow(settings, results, second):
 
     def follow():
         sent = publish_all(settings, [results]).get(results.name, 0)
+        until_no_transaction_is_open(settings, results.topic)
         with connect(settings, "task") as session:
             ingest(session, settings, results, "run")
             refine(session, settings, results, "run")

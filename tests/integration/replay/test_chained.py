@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import functions as F
+from tests.support.committed import until_no_transaction_is_open
 from tests.support.live import run_live
 from tests.support.results import results_of
 from tests.support.shop import START
@@ -75,6 +76,7 @@ def follow(spark, settings, results, second):
 
     def follow():
         sent = publish_all(settings, [results]).get(results.name, 0)
+        until_no_transaction_is_open(settings, results.topic)
         ingest(spark, settings, results, "run")
         refine(spark, settings, results, "run")
         roll_up(spark, settings, second, "run")
