@@ -5,10 +5,10 @@ from tests.support.slow import slow
 
 # For a fixture or a parameter whose values are the rows up to which a slice is small.
 EITHER_WAY = {"without Spark": 20_000, "with Spark": 0}
-# In the gate without Spark only: the rows of these tests reach code that other tests of the gate run with Spark.
+# In the gate without Spark alone. Truncates, new snapshots and LSNs that go back are refined with Spark there too.
 mostly_without_spark = pytest.mark.parametrize(
     "either_way",
-    [20_000, slow(0)],
+    [EITHER_WAY["without Spark"], slow(EITHER_WAY["with Spark"])],
     ids=[*EITHER_WAY],
     indirect=True,
 )

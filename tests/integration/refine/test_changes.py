@@ -210,7 +210,7 @@ def test_changes_that_were_produced_again_after_newer_ones_are_no_restored_datab
 
 
 @pytest.mark.parametrize(
-    ("runs", "small"), [slow(1, 0), (2, 20_000)], ids=["in a run, with Spark", "between runs, without Spark"]
+    ("runs", "small"), [(1, 0), (2, 20_000)], ids=["in a run, with Spark", "between runs, without Spark"]
 )
 def test_lsns_that_go_back_stop_the_stream_and_a_new_generation_goes_on(source, runs, small, monkeypatch):
     monkeypatch.setattr(writes, "SMALL_ROWS", small)
