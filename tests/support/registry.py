@@ -4,7 +4,6 @@ import hashlib
 import socket
 import socketserver
 import subprocess
-import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -91,8 +90,8 @@ def _jar(settings: Settings) -> Path:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         with archive.open("rb") as content:
             assert hashlib.file_digest(content, "sha256").hexdigest() == _SHA256, f"{archive} is another file"
-        with tarfile.open(archive) as content:
-            content.extractall(unpacked, filter="data")
+        unpacked.mkdir(exist_ok=True)
+        subprocess.run(["tar", "-xf", archive, "-C", unpacked], check=True)
         archive.unlink()
         unpacked.rename(folder)
     return folder / _JAR

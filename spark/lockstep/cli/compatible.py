@@ -5,8 +5,8 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,7 +70,7 @@ def promises_of(folder: Path, version: str) -> dict[str, Any]:
     """
     try:
         commit = _git(folder, "rev-parse", "--verify", "--end-of-options", f"{version}^{{commit}}").decode().strip()
-        archive = _git(folder, "archive", commit, "--", "pyproject.toml", "spark")
+        archive = _git(folder, "archive", "--format=zip", commit, "--", "pyproject.toml", "spark")
     except (subprocess.CalledProcessError, FileNotFoundError) as error:
         said = getattr(error, "stderr", b"") or str(error).encode()
         raise NoEarlierVersion(
@@ -78,8 +78,8 @@ def promises_of(folder: Path, version: str) -> dict[str, Any]:
             "--against; in CI, fetch it first."
         ) from error
     with tempfile.TemporaryDirectory() as earlier:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(earlier, filter="data")
+        with zipfile.ZipFile(io.BytesIO(archive)) as files:
+            files.extractall(earlier)
         env = {**os.environ, "LOCKSTEP_PROJECT": earlier}
         done = subprocess.run([sys.executable, "-c", _PRINT], env=env, capture_output=True, text=True, check=False)
     if done.returncode:
