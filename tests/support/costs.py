@@ -12,7 +12,7 @@ from tests.support.days import Days
 from lockstep import ledger
 from lockstep.cli.ledger import _newest
 from lockstep.cli.ledger import problems as verify
-from lockstep.lake.log import _Log
+from lockstep.lake.log import Log
 from lockstep.ledger import integrity
 from lockstep.ledger.event_time import newest_at
 from lockstep.ledger.log_files import LogFiles
@@ -78,7 +78,7 @@ def costs(days: Days) -> dict[str, Cost]:
 @contextmanager
 def measured(cost: Cost) -> Iterator[None]:
     """Add what the block costs."""
-    originals = {name: getattr(_Log, name) for name in ("read", "_has", "versions")}
+    originals = {name: getattr(Log, name) for name in ("read", "_has", "versions")}
     files = LogFiles
 
     def counting(name: str) -> Any:
@@ -101,7 +101,7 @@ def measured(cost: Cost) -> Iterator[None]:
         return read(self, name)
 
     for name in originals:
-        setattr(_Log, name, counting(name))
+        setattr(Log, name, counting(name))
     files.read = reading  # type: ignore[method-assign]
     start, taken = time.monotonic(), time.process_time()
     try:
@@ -111,4 +111,4 @@ def measured(cost: Cost) -> Iterator[None]:
         cost.cpu += time.process_time() - taken
         files.read = read  # type: ignore[method-assign]
         for name, original in originals.items():
-            setattr(_Log, name, original)
+            setattr(Log, name, original)

@@ -48,7 +48,7 @@ def exists(settings: "Settings", table: str) -> bool:
 
 def newest_version(settings: "Settings", table: str) -> int | None:
     """The newest version that the table's log has; None: it has no log."""
-    return _Log(settings, table).newest()
+    return Log(settings, table).newest()
 
 
 def commits(settings: "Settings", table: str) -> Iterator[Commit]:
@@ -57,7 +57,7 @@ def commits(settings: "Settings", table: str) -> Iterator[Commit]:
     Raises:
         LedgerBroken: a commit was cut short.
     """
-    log = _Log(settings, table)
+    log = Log(settings, table)
     version = log.newest()
     while version is not None:
         text = log.read(version)
@@ -107,8 +107,12 @@ def _rows(metrics: Mapping[str, Any]) -> int:
     return next((int(metrics[name]) for name in names if name in metrics), 0)
 
 
-class _Log:
-    """The files of a Delta log. A directory with all commits of a year is slow to list, so it is listed only where it must be."""
+class Log:
+    """The files of a Delta log. A directory with all commits of a year is slow to list, so it is listed only where it must be.
+
+    Args:
+        table: ``layer.name``.
+    """
 
     def __init__(self, settings: "Settings", table: str) -> None:
         self._filesystem, root = fs.FileSystem.from_uri(path(settings, table))
@@ -136,25 +140,31 @@ class _Log:
 
     def read(self, version: int) -> str | None:
         """A version's file; None: there is none."""
-        return self._text(f"{version:020d}.json")
+        return self.text(f"{version:020d}.json")
 
-    def _last_checkpoint(self) -> int:
-        try:
-            return int(json.loads(self._text("_last_checkpoint") or "{}").get("version", 0))
-        except ValueError:  # torn: `lockstep ledger verify` names it
-            return 0
-
-    def _has(self, version: int) -> bool:
-        found = self._filesystem.get_file_info(f"{self._root}/{version:020d}.json")
-        return bool(found.type == fs.FileType.File)
-
-    def _text(self, name: str) -> str | None:
+    def text(self, name: str) -> str | None:
+        """The content of a file; None: there is none."""
         try:
             # By its name alone, the file is not compressed.
             with self._filesystem.open_input_stream(f"{self._root}/{name}", compression=None) as stream:
                 return str(stream.read().decode())
         except FileNotFoundError:
             return None
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file."""
+        with self._filesystem.open_output_stream(f"{self._root}/{name}", compression=None) as stream:
+            stream.write(text.encode())
+
+    def _last_checkpoint(self) -> int:
+        try:
+            return int(json.loads(self.text("_last_checkpoint") or "{}").get("version", 0))
+        except ValueError:  # torn: `lockstep ledger verify` names it
+            return 0
+
+    def _has(self, version: int) -> bool:
+        found = self._filesystem.get_file_info(f"{self._root}/{version:020d}.json")
+        return bool(found.type == fs.FileType.File)
 
 
 def _record(text: str | None) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, w
 from pyarrow import fs
 
 from lockstep.dictionary import Texts
+from lockstep.lake import version_checksum
 from lockstep.lake.paths import path
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class SmallCommits:
     """
 
     def __init__(self, settings: "Settings", table: str) -> None:
+        self._settings, self._name = settings, table
         self._path = path(settings, table)
         self._table = DeltaTable(self._path)
 
@@ -79,7 +82,9 @@ class SmallCommits:
     def append(self, rows: pa.Table, txn: "Txn", record: Mapping[str, Any]) -> None:
         """Append the rows and the record in one commit."""
         if not self._has(txn):
-            write_deltalake(self._table, self._ordered(rows), mode="append", commit_properties=_properties(txn, record))
+            with self._committing():
+                properties = _properties(txn, record)
+                write_deltalake(self._table, self._ordered(rows), mode="append", commit_properties=properties)
 
     def replace(self, rows: pa.Table, where: str, txn: "Txn", record: Mapping[str, Any]) -> None:
         """Replace the rows that match ``where`` (SQL of DataFusion) by these and write the record, in one commit.
@@ -90,7 +95,8 @@ class SmallCommits:
         if not self._has(txn):
             properties = _properties(txn, record)
             ordered = self._ordered(rows)
-            write_deltalake(self._table, ordered, mode="overwrite", predicate=where, commit_properties=properties)
+            with self._committing():
+                write_deltalake(self._table, ordered, mode="overwrite", predicate=where, commit_properties=properties)
 
     def merge(
         self, rows: pa.Table, key: Sequence[str], newer: str | None, txn: "Txn", record: Mapping[str, Any]
@@ -110,7 +116,8 @@ class SmallCommits:
         properties = _properties(txn, record)
         on = _same_key(rows, key)
         merge = self._table.merge(rows, on, source_alias="s", target_alias="t", commit_properties=properties)
-        merge.when_matched_update_all(newer).when_not_matched_insert_all().execute()
+        with self._committing():
+            merge.when_matched_update_all(newer).when_not_matched_insert_all().execute()
         # delta-rs does not commit a MERGE that changes nothing.
         self.append(self.schema.empty_table(), txn, record)
 
@@ -127,12 +134,14 @@ class SmallCommits:
     def compact(self, target: int = SMALL_FILE, partition: Partition = ()) -> None:
         """Put the rows of files that are smaller than ``target`` bytes into files of about this size, in one commit."""
         filters = [(name, "=", value) for name, value in partition]
-        self._table.optimize.compact(partition_filters=filters or None, target_size=target)
+        with self._committing():
+            self._table.optimize.compact(partition_filters=filters or None, target_size=target)
 
     def set_properties(self, properties: Mapping[str, str]) -> None:
         """Set properties of the table, where it has others: an older release may have created it."""
         if not properties.items() <= self._table.metadata().configuration.items():
-            self._table.alter.set_table_properties(dict(properties))
+            with self._committing():
+                self._table.alter.set_table_properties(dict(properties))
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the log at the newest version, and return the version."""
@@ -156,7 +165,17 @@ class SmallCommits:
         # delta-rs names files for as long as the log does, and would commit each time that it has removed them.
         filesystem, root = fs.FileSystem.from_uri(self._path)
         if any(found.is_file for found in filesystem.get_file_info([f"{root}/{name}" for name in old])):
-            self._table.vacuum(retain_hours, dry_run=False, **given)
+            with self._committing():
+                self._table.vacuum(retain_hours, dry_run=False, **given)
+
+    @contextmanager
+    def _committing(self) -> Iterator[None]:
+        """The newest version that is committed meanwhile gets its checksum file."""
+        before = self._table.version()
+        yield
+        self._table.update_incremental()
+        if self._table.version() > before:
+            version_checksum.write(self._settings, self._name, self._table.version())
 
     def _ordered(self, rows: pa.Table) -> pa.Table:
         """The rows with their columns as the table has them: what was added later comes last there."""
@@ -177,6 +196,7 @@ def commit_nothing(settings: "Settings", table: str, record: Mapping[str, Any]) 
         raise_if_not_exists=False,
         commit_properties=CommitProperties(custom_metadata={"userMetadata": record_text}),
     )
+    version_checksum.write(settings, table, opened.version())
 
 
 def types(settings: "Settings", table: str, version: int | None = None) -> dict[str, str]:

@@ -30,8 +30,8 @@ def test_commits_are_read_newest_first(tmp_path):
 def listed(monkeypatch):
     """The directories that were listed."""
     found = []
-    listing = log._Log.versions
-    monkeypatch.setattr(log._Log, "versions", lambda self: found.append(self._root) or listing(self))
+    listing = log.Log.versions
+    monkeypatch.setattr(log.Log, "versions", lambda self: found.append(self._root) or listing(self))
     return found
 
 
