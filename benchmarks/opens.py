@@ -1,6 +1,6 @@
 """What Spark pays to know the columns of a version that delta-rs has committed, with and without its checksum file.
 
-On a running stack whose Spark server has nothing else to do (``lockstep up spark``)::
+On a running stack whose Spark server has nothing else to do (``lockstep up postgres spark``)::
 
     python benchmarks/opens.py --commits 20
 
@@ -38,10 +38,9 @@ def cpu_seconds(spark: Any, settings: Settings, which: str, commits: int) -> flo
         table.append(pa.table({"n": [number]}, table.schema), Txn("benchmark", number), {})
         if which == WITHOUT:
             Path(lake.path(settings, TABLE), "_delta_log", f"{table.version:020d}.crc").unlink()
+        query = f"SELECT n, {number} AS x FROM {lake.catalog_name(settings, TABLE)}"  # noqa: S608
         before = process.cpu_times()
-        lake.create_view(
-            spark, settings, VIEW, {}, f"SELECT n, {number} AS x FROM {lake.catalog_name(settings, TABLE)}"
-        )
+        lake.create_view(spark, settings, VIEW, {}, query)
         after = process.cpu_times()
         spent += after.user - before.user + after.system - before.system
     return spent / commits
