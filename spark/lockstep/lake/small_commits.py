@@ -173,7 +173,6 @@ class SmallCommits:
         """The newest version that is committed meanwhile gets its checksum file."""
         before = self._table.version()
         yield
-        self._table.update_incremental()
         if self._table.version() > before:
             version_checksum.write(self._settings, self._name, self._table.version())
 
