@@ -35,6 +35,10 @@ class AirflowRefused(LockstepError):
     """Airflow's API did not answer, or refused a request."""
 
 
+class AirflowSilent(AirflowRefused):
+    """Airflow's API did not answer in time, or at all."""
+
+
 @dataclass(frozen=True)
 class Dag:
     """A DAG that Airflow has parsed.
@@ -195,7 +199,7 @@ def _call(
     except ApiException as error:
         raise AirflowRefused(f"Airflow refused to {action} ({error.status}): {(error.body or '')[:500]}") from error
     except HTTPError as error:
-        raise AirflowRefused(
+        raise AirflowSilent(
             f"Airflow did not answer when asked to {action}: {error}. See `lockstep logs airflow-api-server`."
         ) from error
     except ValidationError as error:

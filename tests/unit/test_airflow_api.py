@@ -15,7 +15,9 @@ import pytest
 from tests.support.ports import free_ports
 
 from lockstep.airflow_api import AirflowRefused, Dag, Run, connected
+from lockstep.orchestration import POOLS
 from lockstep.settings import LOOPBACK, Settings
+from lockstep.stack import airflow_services
 
 NOON = "2026-01-02T12:00:00Z"
 DAYS = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 4, tzinfo=UTC))
@@ -188,6 +190,19 @@ def test_a_pool_is_created_or_changed(server: Server, tmp_path: Path) -> None:
             {"pool": "spark", "slots": 2, "description": "of Spark", "include_deferred": False},
         ),
         ("POST /api/v2/pools", {}, {"name": "marts", "slots": 1, "description": "of dbt", "include_deferred": False}),
+    ]
+
+
+def test_before_airflow_counts_as_started_its_pools_are_there_and_the_api_of_its_tasks_has_been_asked(
+    server: Server, tmp_path: Path
+) -> None:
+    server.answers["GET /api/v2/pools"] = 200, {"pools": [*map(pool, POOLS)], "total_entries": len(POOLS)}
+    server.answers |= {f"PATCH /api/v2/pools/{name}": (200, pool(name)) for name in POOLS}
+    server.answers["GET /execution/health"] = 200, {"status": "healthy"}
+    airflow_services.post_start(server.settings(tmp_path))
+    assert [asked for asked, _, _ in server.asked][1:] == [
+        *(f"PATCH /api/v2/pools/{name}" for name in POOLS),
+        "GET /execution/health",
     ]
 
 

@@ -23,6 +23,9 @@ from lockstep.stack import net, postgres
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.services import Launch, Service, inherited, log_file, python_path
 
+# The longest that the API server takes to open the API of the tasks: many times what it takes on a busy machine.
+_OPENING_SECONDS = 180.0
+
 
 def airflow_home(settings: Settings) -> Path:
     """``AIRFLOW_HOME``: the directory of the logs and of the login page's password file."""
@@ -138,9 +141,12 @@ def migrate(settings: Settings) -> None:
 
 
 def post_start(settings: Settings) -> None:
-    """Create the pools that the DAGs name: a task of a pool that does not exist is never scheduled."""
+    """Create the pools that the DAGs name: a task of a pool that does not exist is never scheduled. Open the API of the tasks."""
     with connected(settings) as api:
         api.ensure_pools(POOLS)
+    # Airflow makes this API with the first request to it: seven CPU seconds in which its server answers nobody (seen in 3.3.2).
+    # The first task would ask, and on two busy cores all others would wait for 40 s.
+    net.ask(f"{settings.airflow_url}/execution/health", "the API of Airflow's tasks", _OPENING_SECONDS)
 
 
 def _migrated_version(settings: Settings) -> str | None:

@@ -9,6 +9,8 @@ import psutil
 from lockstep.settings import LOOPBACK
 from lockstep.stack.errors import Unhealthy
 
+_SECONDS = 10.0
+
 
 def reach(host: str, port: int, timeout: float = 2.0) -> None:
     """Check that something accepts connections at an address.
@@ -28,20 +30,21 @@ def http() -> httpx.Client:
 
     It ignores a proxy of the environment: a proxy does not lead to a loopback.
     """
-    return httpx.Client(timeout=10, trust_env=False)
+    return httpx.Client(timeout=_SECONDS, trust_env=False)
 
 
-def ask(url: str, who: str) -> httpx.Response:
+def ask(url: str, who: str, seconds: float = _SECONDS) -> httpx.Response:
     """What a service's own page answers.
 
     Args:
         who: what the error names.
+        seconds: how long to wait for it.
 
     Raises:
         Unhealthy: nothing answers, or the answer is an error.
     """
     try:
-        return http().get(url).raise_for_status()
+        return http().get(url, timeout=seconds).raise_for_status()
     except httpx.HTTPError as error:
         raise Unhealthy(f"{who}: {error}") from error
 

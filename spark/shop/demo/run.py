@@ -6,9 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_delay,
+    wait_fixed,
+)
 
-from lockstep.airflow_api import Airflow, connected
+from lockstep.airflow_api import Airflow, AirflowSilent, connected
 from lockstep.errors import LockstepError
 from lockstep.stack.stack import Stack
 from lockstep.status.gather import gather
@@ -154,16 +161,17 @@ def wait_until_parsed(airflow: Airflow, dags: set[str], seconds: float) -> None:
 
 
 def wait_for_facts(look: Callable[[], tuple[Status, list[Fact]]], seconds: float) -> Status:
-    """Look again and again until every fact is true; the last status.
+    """Look again and again until every fact is true; the last status. Where Airflow is too busy to answer, it looks again.
 
     Raises:
         DemoFailed: some facts are not true in time. The message names them.
+        AirflowSilent: at the end of the time, Airflow did not answer.
     """
     attempts = Retrying(
         stop=stop_after_delay(seconds),
         # Each look asks the brokers and Airflow, which are busy with the work that the demo waits for.
         wait=wait_fixed(5),
-        retry=retry_if_result(lambda result: bool(facts.missing(result[1]))),
+        retry=retry_if_result(lambda result: bool(facts.missing(result[1]))) | retry_if_exception_type(AirflowSilent),
     )
     try:
         return attempts(look)[0]

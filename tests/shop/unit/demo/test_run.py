@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from lockstep.airflow_api import Airflow, Run
+from lockstep.airflow_api import Airflow, AirflowRefused, AirflowSilent, Run
 from lockstep.status.model import Status, ViewStatus
 from shop.demo.facts import Fact
 from shop.demo.run import DemoFailed, raise_on_failure, wait_for_facts, wait_until_parsed
@@ -72,3 +72,25 @@ def test_facts_that_do_not_come_true_in_time_fail_the_demo_and_are_named() -> No
 
 def test_the_demo_ends_with_the_status_in_which_every_fact_is_true() -> None:
     assert wait_for_facts(lambda: (ALL_RIGHT, [Fact("bronze", True, "")]), seconds=0) is ALL_RIGHT
+
+
+def test_an_airflow_that_is_too_busy_to_answer_once_does_not_end_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
+    looks = iter([AirflowSilent("read timed out"), (ALL_RIGHT, [Fact("bronze", True, "")])])
+
+    def look() -> tuple[Status, list[Fact]]:
+        found = next(looks)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    assert wait_for_facts(look, seconds=60) is ALL_RIGHT
+
+
+@pytest.mark.parametrize(("error", "seconds"), [(AirflowSilent("read timed out"), 0), (AirflowRefused("403"), 60)])
+def test_one_that_stays_silent_or_refuses_ends_it_with_its_own_words(error: AirflowRefused, seconds: float) -> None:
+    def look() -> tuple[Status, list[Fact]]:
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        wait_for_facts(look, seconds=seconds)
