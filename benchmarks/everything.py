@@ -17,6 +17,7 @@ import time
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,9 @@ from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generation import Generation
 from shop.simulate.keep_open import Pace, keep_open
 
-Positions = list[tuple[float, dict[tuple[str, int], int]]]
+# When something was committed, and by topic and partition until which offset.
+Position = tuple[float, dict[tuple[str, int], int]]
+Positions = list[Position]
 LAYERS = ("live", "gold")
 
 
@@ -58,32 +61,44 @@ class Load:
 
 @dataclass
 class Watch:
-    """When each view's layers first covered which offsets, found by looking every half second."""
+    """When each view's layers first covered which offsets, by the times of their commits.
+
+    It looks every second at the checkpoints, and every fifth time at gold, so that it takes little from what it measures.
+    """
 
     config: settings.Settings
     views: list[View]
     seen: dict[tuple[str, str], Positions] = field(default_factory=lambda: defaultdict(list))
-    _current: dict[str, Generation] = field(default_factory=dict)
 
     def run(self, stopping: threading.Event) -> None:
         """Look until ``stopping`` is set."""
-        while not stopping.wait(0.5):
-            self._current = generations.all_current(self.config)
+        looks = 0
+        while not stopping.wait(1):
+            current = generations.all_current(self.config)
+            by_checkpoint = defaultdict(list)
             for view in self.views:
-                for layer, found in (("live", self._live(view)), ("gold", self._gold(view))):
-                    history = self.seen[layer, view.name]
-                    if found and (not history or history[-1][1] != found[1]):
-                        history.append(found)
+                by_checkpoint[current.get(view.name, Generation(view.name)).location(self.config)].append(view)
+            for location, views in by_checkpoint.items():
+                self._saw("live", views, self._live(Checkpoint(location)))
+            if looks % 5 == 0:
+                for view in self.views:
+                    self._saw("gold", [view], self._gold(view))
+            looks += 1
 
-    def _live(self, view: View) -> tuple[float, dict[tuple[str, int], int]] | None:
-        checkpoint = Checkpoint(self._current.get(view.name, Generation(view.name)).location(self.config))
+    def _saw(self, layer: str, views: list[View], found: Position | None) -> None:
+        for view in views:
+            history = self.seen[layer, view.name]
+            if found and (not history or history[-1][1] != found[1]):
+                history.append(found)
+
+    def _live(self, checkpoint: Checkpoint) -> Position | None:
         last = checkpoint.last_batch()
         if last is None:
             return None
         at = Path(checkpoint.location, "commits", str(last)).stat().st_mtime
         return at, {(t, p): end for t, ends in checkpoint.batch(last).offsets.items() for p, end in ends.items()}
 
-    def _gold(self, view: View) -> tuple[float, dict[tuple[str, int], int]] | None:
+    def _gold(self, view: View) -> Position | None:
         newest = next((c for c in lake.commits(self.config, gold_of(view)) if "ranges" in c.record), None)
         if newest is None:
             return None
@@ -101,19 +116,16 @@ def waits(load: Load, view: View, positions: Positions, since: float, until: flo
                 yield (positions[covered][0] if covered < len(positions) else time.time()) - at
 
 
-def processes() -> dict[int, tuple[str, float, int]]:
-    """By process id: its part of the platform, its CPU seconds so far, and its memory (PSS, bytes)."""
-    found = {}
+def processes() -> Iterator[tuple[psutil.Process, str]]:
+    """The processes of the platform, and their parts of it."""
     for process in psutil.process_iter():
         try:
             part = part_of(" ".join(process.cmdline()))
-            if part:
-                cpu = process.cpu_times()
-                found[process.pid] = part, cpu.user + cpu.system, process.memory_full_info().pss
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             # It has just ended.
             continue
-    return found
+        if part:
+            yield process, part
 
 
 PARTS = {
@@ -134,22 +146,38 @@ def part_of(command: str) -> str | None:
 
 
 class Meter(threading.Thread):
-    """CPU seconds by part, including those of processes that have ended meanwhile, and the memory of all."""
+    """CPU seconds by part, including those of processes that have ended meanwhile, and the memory of all (PSS, bytes)."""
 
     def __init__(self, stopping: threading.Event) -> None:
         super().__init__()
         self.stopping, self.cpu, self.memory = stopping, defaultdict(float), []
-        self._last: dict[int, tuple[str, float, int]] = {}
 
     def run(self) -> None:
-        """Look every five seconds until the event is set."""
-        self._last = processes()
+        """Look every five seconds until the event is set, and every sixth time at the memory, which takes longer."""
+        before, looks = self._cpu(), 0
         while not self.stopping.wait(5):
-            now = processes()
-            for pid, (part, cpu, _) in now.items():
-                self.cpu[part] += max(cpu - self._last[pid][1] if pid in self._last else cpu, 0)
-            self._last = now
-            self.memory.append(sum(pss for _, _, pss in now.values()))
+            now = self._cpu()
+            for pid, (part, cpu) in now.items():
+                self.cpu[part] += max(cpu - before[pid][1] if pid in before else cpu, 0)
+            before = now
+            if looks % 6 == 0:
+                self.memory.append(self._memory())
+            looks += 1
+
+    def _cpu(self) -> dict[int, tuple[str, float]]:
+        found = {}
+        for process, part in processes():
+            with suppress(psutil.NoSuchProcess):
+                cpu = process.cpu_times()
+                found[process.pid] = part, cpu.user + cpu.system
+        return found
+
+    def _memory(self) -> int:
+        found = 0
+        for process, _ in processes():
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                found += process.memory_full_info().pss
+        return found
 
 
 def quantiles(seconds: list[float]) -> dict[str, float]:
@@ -182,10 +210,12 @@ def main() -> None:
     for thread in threads:
         thread.start()
     time.sleep(options.warm_up * 60)
-    meter, since = Meter(looking), time.time()
+    metering = threading.Event()
+    meter, since = Meter(metering), time.time()
     meter.start()
     time.sleep(options.minutes * 60)
     until = time.time()
+    metering.set()
     # What was sent last has as long to arrive as a batch cycle may take.
     sending.set()
     time.sleep(150)
@@ -201,11 +231,10 @@ def main() -> None:
             of_layer[layer] += row[layer]
         figures["views"][view.name] = {layer: quantiles(row[layer]) for layer in LAYERS}
         table.add_row(view.name, *(str(v) for layer in LAYERS for v in quantiles(row[layer]).values()))
-    measured = time.time() - since
     figures["all"] = {layer: quantiles(of_layer[layer]) for layer in LAYERS}
     figures["worst_p95"] = {layer: max(v[layer].get("p95", 0) for v in figures["views"].values()) for layer in LAYERS}
     figures["events"] = sum(since <= at < until for times in load.times.values() for at in times)
-    figures["cpu_seconds_a_minute"] = {part: round(cpu * 60 / measured, 1) for part, cpu in meter.cpu.items()}
+    figures["cpu_seconds_a_minute"] = {part: round(cpu / options.minutes, 1) for part, cpu in meter.cpu.items()}
     figures["memory_gb"] = round(max(meter.memory) / 1e9, 2)
     figures["dropped_rows"] = dropped(config)
     console.print(table)
