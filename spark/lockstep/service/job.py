@@ -175,8 +175,8 @@ class JobHandle:
         except ViewCannotJoin as error:
             self._separate(config, error.view, str(error))
         except (LockstepError, AnalysisException, SparkException, UnknownException) as error:
-            # A problem of this query is no reason to stop the others. The last two are what the server says of itself: on a
-            # machine with much to do, it waits for ten seconds for a sink's process.
+            # A problem of this query is no reason to stop the others. The last two are what the server says of itself, such as
+            # that the process of its sink did not start.
             self._failed(config, error, now)
 
     def update_journal(self, config: "Settings") -> None:

@@ -1,5 +1,6 @@
 """The one Spark Connect server: its process, and its health check."""
 
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from lockstep.session import open_session, remote
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, lease, net, spark_properties
 from lockstep.stack.errors import Unhealthy
-from lockstep.stack.java import COMPILERS, SPARK_OPENS, find_java
+from lockstep.stack.java import SPARK_OPENS, compilers, find_java
 from lockstep.stack.services import Launch, Service, run_dir
 
 _INFRA = resource("infra") / "spark"
@@ -30,7 +31,7 @@ def network(settings: Settings) -> dict[str, str]:
 
 
 def prepare(settings: Settings) -> None:
-    """Fetch the jars, and write the properties to a file that a person can read."""
+    """Fetch the jars, write the properties to a file that a person can read, and the script that starts Python workers."""
     jars.fetch(settings)
     for directory in (run_dir(settings), settings.home / "warehouse", *_scratch(settings)):
         directory.mkdir(parents=True, exist_ok=True)
@@ -43,6 +44,9 @@ def prepare(settings: Settings) -> None:
             Path(spark_properties.event_log(settings)).mkdir(parents=True, exist_ok=True)
     properties = javaproperties.dumps(spark_properties.of(settings), timestamp=False)
     _properties(settings).write_text(properties)
+    python = shlex.join([sys.executable, "-IS", str(_INFRA / "connect_first.py"), sys.executable])
+    _python(settings).write_text(f'#!/bin/sh\nexec {python} "$@"\n')
+    _python(settings).chmod(0o700)
 
 
 def launch(settings: Settings) -> Launch:
@@ -57,8 +61,8 @@ def launch(settings: Settings) -> Launch:
         argv += ["--jars", ",".join(map(str, jars.classpath(settings, "spark")))]
     argv += [str(_INFRA / "connect_server.py")]
     env = {
-        # Without it, Python workers run another Python, or do not start.
-        "PYSPARK_PYTHON": sys.executable,
+        # Without it, Python workers run another Python, or do not start. The other machines of a cluster have no such script.
+        "PYSPARK_PYTHON": str(_python(settings)) if settings.spark_master.startswith("local") else sys.executable,
         # Python workers look there for a PySpark in a zip. A zip has no bytecode, so each worker would compile PySpark again.
         "SPARK_HOME": "",
         "JAVA_HOME": str(find_java().home),
@@ -80,7 +84,13 @@ def submit(settings: Settings, memory: str, scratch: Path, properties: Path) -> 
     # The directory comes first, because a file of it takes the place of one in a jar.
     parts = [_INFRA / "conf", f"{jars.spark_home()}/jars/*", *jars.classpath(settings, "spark")]
     classpath = ":".join(map(str, parts))
-    argv = [str(find_java().executable), f"-Xmx{memory}", "-XX:+UseParallelGC", *COMPILERS, *SPARK_OPENS]
+    argv = [
+        str(find_java().executable),
+        f"-Xmx{memory}",
+        "-XX:+UseParallelGC",
+        *compilers(settings.cores),
+        *SPARK_OPENS,
+    ]
     argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={scratch}", LOGGING]
     return [*argv, "-cp", classpath, "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties)]
 
@@ -122,6 +132,10 @@ def asked(settings: Settings) -> Iterator[Any]:
 def _scratch(settings: Settings) -> tuple[Path, Path]:
     """What only a running server needs: Spark's local directory, and the JVM's temporary one."""
     return settings.home / "tmp" / "spark", settings.home / "tmp" / "java"
+
+
+def _python(settings: Settings) -> Path:
+    return run_dir(settings) / "python"
 
 
 def _properties(settings: Settings) -> Path:
