@@ -133,6 +133,7 @@ PARTS = {
     "ConnectDistributed": "connect",
     "SparkSubmit": "spark server",
     "pyspark": "spark's python",
+    "lockstep.sink_worker": "spark's python",
     "lockstep.service": "live service",
     "postgres": "postgres",
     "airflow": "airflow",
