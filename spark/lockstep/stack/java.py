@@ -31,7 +31,7 @@ SPARK_OPENS = (
 # The thresholds of the second compiler (C2) are four times the JVM's own: Catalyst has much code that runs seldom, and a fresh
 # server spent 36 % of its CPU in C2. The code cache is twice the JVM's own 240 MB: many queries fill those in ten minutes, and
 # then the JVM drops compiled code and compiles it again. Metaspace grows to that size without a full collection at each step.
-_COMPILERS = (
+COMPILERS = (
     "-XX:MetaspaceSize=256m",
     "-XX:ReservedCodeCacheSize=480m",
     "-XX:Tier4InvocationThreshold=20000",
@@ -39,16 +39,6 @@ _COMPILERS = (
     "-XX:Tier4CompileThreshold=60000",
     "-XX:Tier4BackEdgeThreshold=160000",
 )
-# On two cores the JVM has one thread for each of its two compilers. Beside twenty other threads that want the cores, it gets a
-# twentieth of them: after an hour 9,400 methods waited for C2, and half of what tasks did was interpreted. The JVM runs as many
-# threads as it has work for, up to this. From eight cores on, its own number is higher.
-_MORE_COMPILERS = "-XX:CICompilerCount=6"
-_FEW_CORES = 4
-
-
-def compilers(cores: int) -> tuple[str, ...]:
-    """The JVM's options for the compilers of a Spark server on so many cores."""
-    return (*_COMPILERS, _MORE_COMPILERS) if cores <= _FEW_CORES else _COMPILERS
 
 
 @dataclass(frozen=True)

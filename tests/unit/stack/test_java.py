@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.stack.errors import StackError
-from lockstep.stack.java import compilers, find_java
+from lockstep.stack.java import find_java
 
 
 def java_home(directory: Path, version: str) -> Path:
@@ -40,10 +40,3 @@ def test_without_any_java_at_all_it_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setattr("lockstep.stack.java.find_spec", lambda _name: None)
     with pytest.raises(StackError, match=r"No Java 17 or 21(.|\n)*set JAVA_HOME"):
         find_java({"PATH": ""})
-
-
-@pytest.mark.parametrize(("cores", "has_more"), [(2, True), (8, False)])
-def test_a_spark_server_on_few_cores_has_more_threads_that_compile_than_the_jvm_would_take(
-    cores: int, has_more: bool
-) -> None:
-    assert ("-XX:CICompilerCount=6" in compilers(cores)) == has_more
