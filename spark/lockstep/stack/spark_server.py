@@ -84,13 +84,7 @@ def submit(settings: Settings, memory: str, scratch: Path, properties: Path) -> 
     # The directory comes first, because a file of it takes the place of one in a jar.
     parts = [_INFRA / "conf", f"{jars.spark_home()}/jars/*", *jars.classpath(settings, "spark")]
     classpath = ":".join(map(str, parts))
-    argv = [
-        str(find_java().executable),
-        f"-Xmx{memory}",
-        "-XX:+UseParallelGC",
-        *COMPILERS,
-        *SPARK_OPENS,
-    ]
+    argv = [str(find_java().executable), f"-Xmx{memory}", "-XX:+UseParallelGC", *COMPILERS, *SPARK_OPENS]
     argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={scratch}", LOGGING]
     return [*argv, "-cp", classpath, "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties)]
 
