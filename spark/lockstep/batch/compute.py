@@ -15,6 +15,7 @@ from lockstep.definition.columns import ddl
 from lockstep.definition.events import event, events, micros
 from lockstep.definition.keyed import Event, advance, in_log_order, last_of_each_key
 from lockstep.definition.machine import Machine
+from lockstep.definition.windowing import transform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -41,8 +42,8 @@ def _rows(view: View, _silver: "Mapping[str, DataFrame]", _low: datetime, _high:
 @_rows.register(Windowed)
 def _windowed(view: Windowed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
     time = F.col(view.event_time)
-    rows = silver[view.input].where(view.on_time).where((time >= F.lit(low)) & (time < F.lit(high + view.size)))
-    found = view.transform(rows)
+    rows = silver[view.input].where((time >= F.lit(low)) & (time < F.lit(high + view.size)))
+    found = transform(view, rows)
     # Silver may have narrower types than the contract, until refine has run with it.
     return found.select(*(F.col(name).cast(kind).alias(name) for name, kind in view.output_columns.items()))
 

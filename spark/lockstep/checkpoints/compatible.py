@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from lockstep.definition import View
+    from lockstep.definition.view import Grouping
     from lockstep.ledger.ranges import TopicOffsets
     from lockstep.live.generation import Generation
     from lockstep.live.sink import Member
@@ -97,6 +98,26 @@ def ensure_columns(spark: "SparkSession", settings: "Settings", generation: "Gen
         CheckpointIncompatible: names the differences, and the generation to start.
     """
     refuse(view, generation, _column_differences(spark, settings, view, generation.table))
+
+
+def ensure_same_windows(view: "View", generation: "Generation", recorded: "Mapping[str, Grouping]") -> None:
+    """Refuse a view of windows whose part of the state that it shares with others is not what it was.
+
+    Alone, it may still go on: Spark compares types, and not what was counted.
+
+    Args:
+        recorded: what the state consists of, by label; nothing of keyed views.
+
+    Raises:
+        CheckpointIncompatible: names what is different, and the generation to start.
+    """
+    before, now = recorded.get(generation.key_label), view.grouping
+    if before is None or now is None:
+        return
+    old, new = ([*grouping.by.items(), *grouping.measures.items()] for grouping in (before, now))
+    if old != new:
+        names = ", ".join(sorted({name for name, _ in {*old} ^ {*new}})) or "the order of its measures"
+        refuse(view, generation, [f"it shares its state with other views, and has another definition of {names} there"])
 
 
 def refuse(view: "View", generation: "Generation", differences: list[str]) -> None:

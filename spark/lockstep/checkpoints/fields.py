@@ -26,7 +26,7 @@ DESCRIPTIONS = {
     Action.RESTORE: "continue from a savepoint",
     Action.RESET: "compute one query again",
     Action.FORK: "a changed view continues from here",
-    Action.SHARE: "all keyed views run in one job again, from gold",
+    Action.SHARE: "all views share jobs again, from gold",
 }
 # These are about all queries when none is named.
 FOR_ALL_QUERIES = frozenset({Action.LIST, Action.VERIFY, Action.COMPATIBLE, Action.SHARE})

@@ -60,7 +60,7 @@ def request(values: Mapping[str, Any]) -> Request:
     action = _action(texts["action"])
     query = _view(texts["query"]) if texts["query"] else None
     if action is Action.SHARE and query:
-        raise ActionRefused("share is for all keyed views that run: name no query.")
+        raise ActionRefused("share is for all views that run: name no query.")
     if action not in fields.FOR_ALL_QUERIES:
         _check_target(action, _one(action, query), texts["name"], texts["to"])
     return Request(

@@ -77,13 +77,14 @@ def state_rows(spark: "SparkSession", settings: "Settings", members: "Sequence[M
     """
     counts: Counter[str] = Counter()
     names = {generation.key_label: view.name for generation, view in members}
-    for row, _, frame in _frames(spark, _location(settings, members[0][0])):
-        if is_state_machine(row):
+    for *_, frame in _frames(spark, _location(settings, members[0][0])):
+        if _has_label(frame):
             by_label = frame.groupBy(f"key.{_LABEL}").count().collect()
             # A view that has left the job may still have rows in its state.
             counts.update({names[r[_LABEL]]: r["count"] for r in by_label if r[_LABEL] in names})
         else:
-            counts[members[0][1].name] += frame.count()
+            # Which events there were is the state of all its views.
+            counts.update(dict.fromkeys(names.values(), frame.count()))
     return {view.name: counts[view.name] for _, view in members}
 
 
@@ -125,8 +126,12 @@ def _frames_of(spark: "SparkSession", settings: "Settings", view: "View") -> "It
     """The stores as :func:`_frames` gives them, with the view's own rows only."""
     generation = generations.get(settings, view.name)
     for row, variable, frame in _frames(spark, _location(settings, generation)):
-        own = frame.where(F.col(f"key.{_LABEL}") == generation.key_label) if is_state_machine(row) else frame
+        own = frame.where(F.col(f"key.{_LABEL}") == generation.key_label) if _has_label(frame) else frame
         yield row, variable, own
+
+
+def _has_label(frame: "DataFrame") -> bool:
+    return _LABEL in frame.select("key.*").columns
 
 
 def _frames(spark: "SparkSession", location: str) -> "Iterator[tuple[Any, str, DataFrame]]":

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from lockstep import lake
-from lockstep.checkpoints.compatible import changed, ensure_columns, ensure_compatible
+from lockstep.checkpoints.checksums import write_with_checksum
+from lockstep.checkpoints.compatible import changed, ensure_columns, ensure_compatible, ensure_same_windows
 from lockstep.checkpoints.errors import CheckpointIncompatible
 from lockstep.checkpoints.savepoints import copy_to_checkpoint, load_savepoint, savepoint_rows
 from lockstep.checkpoints.verify import ensure_whole
@@ -21,7 +22,7 @@ from lockstep.definition.view import BEGINNING
 from lockstep.errors import LockstepError, ViewRefused
 from lockstep.ingest.offsets import offsets_of_topics
 from lockstep.lake import Txn
-from lockstep.live import definitions, lease
+from lockstep.live import definitions, lease, window_state
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.frontier import batch_final, live_table_final
 from lockstep.live.sink import PROPERTIES
@@ -69,8 +70,15 @@ def prepare_start(spark: "SparkSession", settings: "Settings", members: "Sequenc
     for (own, view), _ in differing:
         with _own_problem(view, members):
             ensure_columns(spark, settings, own, view)
+    recorded = window_state.load(Checkpoint(members[0][0].location(settings)))
+    for (own, view), _ in differing:
+        with _own_problem(view, members):
+            if len(members) > 1:
+                ensure_same_windows(view, own, recorded)
     if differing:
         ensure_compatible(spark, settings, members)
+    if not recorded:
+        _record_windows(settings, members)
     for (own, _), definition in differing:
         definitions.record_definition(settings, own, definition)
     return [*members]
@@ -93,6 +101,14 @@ def _own_problem(view: "View", members: "Sequence[Member]") -> Iterator[None]:
         if len(members) == 1:
             raise
         raise ViewCannotJoin(view, error) from error
+
+
+def _record_windows(settings: "Settings", members: "Sequence[Member]") -> None:
+    """Write what the state of windowed views consists of into their checkpoint, before the first batch."""
+    groupings = {generation.key_label: view.grouping for generation, view in members if view.grouping}
+    if groupings:
+        checkpoint = Checkpoint(members[0][0].location(settings))
+        write_with_checksum(checkpoint, window_state.FILE, window_state.dump(groupings))
 
 
 def _has_not_started(settings: "Settings", generation: "Generation") -> bool:

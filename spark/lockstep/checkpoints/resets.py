@@ -5,8 +5,9 @@ generation writes rows from a fixed time (``since``) on. Later rows are removed,
 rows must be final: in live, where they stay as they are, or in gold, from where the live table gets them. So a query can go on
 although retention has taken records that it has not read.
 
-A keyed view can also go on from gold: with gold's rows, and with the machines of the roll-up that wrote them. That needs no old
-records, also where rows depend on all of history.
+A view can also go on from gold. A view of windows has gold's rows of all windows that are final there, and counts the others
+anew. A keyed view has gold's rows, and the machines of the roll-up that wrote them. That needs no old records, also where rows
+depend on all of history.
 """
 
 import re
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from lockstep.definition import Keyed
+    from lockstep.definition import Keyed, Windowed
     from lockstep.ledger.ranges import TopicOffsets
     from lockstep.settings import Settings
 
@@ -122,9 +123,7 @@ def _plan_from_gold(
 ) -> ResetPlan:
     """Changes go on where gold has stopped. Of events, those count that gold's machines have not processed: by their times."""
     if not view.has_machines:
-        raise ActionRefused(
-            f"{view.name} is a view of windows, which has no machines in gold: use {EARLIEST}, or a time."
-        )
+        return _plan_from_final_windows(settings, view, bounds)
     entry = ledger.latest(settings, gold_of(view))
     machines = newest_machines(settings, cast("Keyed", view), entry)
     if entry is None or entry.until is None or machines is None:
@@ -148,6 +147,16 @@ def _plan_from_gold(
             f"{entry.until:%F %T}: {_AFTER_ROLL_UP}"
         )
     return ResetPlan(view.name, starts, None, Seed(entry.version, entry.until), machines)
+
+
+def _plan_from_final_windows(settings: "Settings", view: View, bounds: "Mapping[str, TopicOffsets]") -> ResetPlan:
+    """The windows that are final in gold stay, and all later ones are counted anew."""
+    final = batch_final(settings, view)
+    if final is None or final <= BEGINNING:
+        raise ActionRefused(f"{gold_of(view)} has no final window from which {view.name} could go on: {_AFTER_ROLL_UP}")
+    # Those before a window are final when the one before it is: when its own start has passed, and what they overlap.
+    since = view.first_row_at(final - view.overlap + MICROSECOND) - cast("Windowed", view).slide
+    return _checked(settings, view, _starts_at(settings, view, bounds, since), since)
 
 
 def reset(settings: "Settings", planned: ResetPlan, reason: str, by: str, run_id: str | None = None) -> Reset:

@@ -1,7 +1,7 @@
-"""Let keyed views that have jobs of their own run in one job again. Each of them goes on from gold.
+"""Let views that have jobs of their own share jobs again. Each of them goes on from gold.
 
 A view that was reset, restored or forked, or that could not run with the others for a while, has a job of its own. Spark cannot
-write a state from outside, but a new one can begin with the machines of several views.
+write a state from outside, but a new one can begin with the machines of several views, or with windows that are not final yet.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from lockstep.checkpoints.errors import ActionRefused
 from lockstep.checkpoints.resets import GOLD, Reset, ResetPlan, plan, with_copy
 from lockstep.definition.registry import VIEWS
 from lockstep.live import generations
-from lockstep.live.generation import FromGold
+from lockstep.live.generation import Beginning
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,9 +28,7 @@ def plan_together(spark: "SparkSession", settings: "Settings", views: "Iterable[
     """
     sharing = [view for view in views if view.may_share]
     if not sharing:
-        raise ActionRefused(
-            "None of the views that run may share a job: there are no keyed views, or each needs its own."
-        )
+        raise ActionRefused("None of the views that run may share a job: each needs its own.")
     plans, refused = [], []
     for view in sharing:
         try:
@@ -45,12 +43,12 @@ def plan_together(spark: "SparkSession", settings: "Settings", views: "Iterable[
 def begin_together(
     settings: "Settings", planned: Sequence[ResetPlan], reason: str, by: str, run_id: str | None = None
 ) -> list[Reset]:
-    """Create the next generation of each view, all in one new job. Whoever runs the queries switches to it.
+    """Create the next generation of each view, in new jobs that they share. Whoever runs the queries switches to them.
 
     Args:
-        planned: of views that may share a job, each from gold.
+        planned: of views that may share a job.
     """
     copied = [with_copy(settings, one) for one in planned]
-    begins = [FromGold(VIEWS[one.query], one.starts, one.seed) for one in copied if one.seed]
+    begins = [Beginning(VIEWS[one.query], one.starts, one.since, one.seed) for one in copied]
     numbers = generations.advance_together(settings, begins, reason, by, run_id)
     return [Reset(one, numbers[one.query]) for one in copied]

@@ -99,7 +99,7 @@ def fork(
 
 @app.command()
 def share(reason: Reason, by: By = "") -> None:
-    """Let all keyed views run in one job again, those that have jobs of their own too; each goes on from gold."""
+    """Let all views that may share jobs do so again, those that have jobs of their own too; each goes on from gold."""
     _carry_out(Action.SHARE, reason=reason, by=by or getpass.getuser())
 
 

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from lockstep.contracts import CONTRACTS
-from lockstep.definition.alerting import Overload
 from lockstep.definition.columns import Columns
 from lockstep.definition.view import END, MICROSECOND, Definition, Interval, Output, literal
 
@@ -138,12 +137,8 @@ class Keyed(Definition):
         return True
 
     @property
-    def may_share(self) -> bool:
-        # A view with several state partitions is large, and one whose receivers may stop it would stop the others.
-        stops = self.alerts is not None and self.alerts.overload is Overload.BACKPRESSURE
-        # One that has to ask a registry for a new schema stops while it does not answer.
-        asks = any(CONTRACTS[stream].by_registry for stream in self.streams)
-        return self.state_partitions == 1 and not stops and not asks
+    def shared_job(self) -> str:
+        return "_keyed"
 
     @property
     def arrived_by(self) -> tuple[str, ...]:

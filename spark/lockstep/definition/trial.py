@@ -16,6 +16,7 @@ from lockstep.definition.events import event, events
 from lockstep.definition.keyed import advance, final
 from lockstep.definition.version import definition_version
 from lockstep.definition.windowed import Windowed
+from lockstep.definition.windowing import in_windows, transform
 from lockstep.errors import ViewRefused
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def refusals(spark: "SparkSession", view: View) -> list[str]:
 
 def _windowed(spark: "SparkSession", view: Windowed) -> Iterator[str]:
     contract = CONTRACTS[view.input]
-    result = view.transform(samples(spark, contract))
+    result = transform(view, samples(spark, contract))
     yield from _other_columns(spark, view, result)
     doubled = result.groupBy(*view.key).count().where("count > 1").limit(1).collect()
     if doubled:
@@ -66,8 +67,8 @@ def _windowed(spark: "SparkSession", view: Windowed) -> Iterator[str]:
         _try_live(spark, view, contract)
     except PySparkException as error:
         yield (
-            f"it does not run as a live query: {_first_line(error)}; use one aggregation over windows, and none of "
-            "row_number, session_window or joins, or make it a Keyed view"
+            f"it does not run as a live query: {_first_line(error)}; use aggregates that a stream can go on with, and none of "
+            "DISTINCT or OVER, or make it a Keyed view"
         )
 
 
@@ -88,7 +89,8 @@ def _try_live(spark: "SparkSession", view: Windowed, contract: Contract) -> None
     rows = ticks.select(*(column.alias(name) for name, column in nulls.items()), "timestamp").where("false")
     rows = rows.withColumn(view.event_time, F.col("timestamp")).drop("timestamp")
     rows = rows.withWatermark(view.event_time, "1 hour").dropDuplicatesWithinWatermark([*contract.unique_id])
-    view.transform(rows).writeStream.format("noop").outputMode("update").start().stop()
+    live = in_windows(rows, {view.name: view}, {view.name: view.grouping}, view.state_kept)
+    live.writeStream.format("noop").outputMode("update").start().stop()
 
 
 def _keyed(spark: "SparkSession", view: Keyed) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """What every view declares, and how it behaves.
 
-There are two kinds. A :class:`~lockstep.definition.windowed.Windowed` view is a function ``DataFrame -> DataFrame`` over
-windows. A :class:`~lockstep.definition.keyed.Keyed` view is a state machine for each key. Both run live and in batch, and must
-give the same rows in both.
+There are two kinds. A :class:`~lockstep.definition.windowed.Windowed` view has aggregates of the rows of each window. A
+:class:`~lockstep.definition.keyed.Keyed` view is a state machine for each key. Both run live and in batch, and must give the same
+rows in both.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Literal, Self
 
-from lockstep.definition.alerting import Alerting
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.alerting import Alerting, Overload
 from lockstep.definition.columns import Columns
 
 Policy = Literal["ignore", "correct", "side_output"]
@@ -23,6 +24,14 @@ BEGINNING = EPOCH
 END = datetime(9999, 12, 31, tzinfo=UTC)
 # The resolution of Spark's timestamps: an end that is included has passed one such step later.
 MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What Spark's state of windows consists of: see :class:`~lockstep.definition.windowed.Windowed`."""
+
+    by: Mapping[str, str]
+    measures: Mapping[str, str]
 
 
 class Output(StrEnum):
@@ -96,9 +105,23 @@ class Definition(ABC):
         """How long after the time of a row one of its events may still arrive."""
 
     @property
+    @abstractmethod
+    def shared_job(self) -> str:
+        """The name of the job that its live query shares with other views, if it may. No view has it: it begins with ``_``."""
+
+    @property
     def may_share(self) -> bool:
         """Whether its live query may be one with those of other views."""
-        return False
+        # A view with several state partitions is large, and one whose receivers may stop it would stop the others.
+        stops = self.alerts is not None and self.alerts.overload is Overload.BACKPRESSURE
+        # One that has to ask a registry for a new schema stops while it does not answer.
+        asks = any(CONTRACTS[stream].by_registry for stream in self.streams)
+        return self.state_partitions == 1 and not stops and not asks
+
+    @property
+    def grouping(self) -> Grouping | None:
+        """What the state of its live query consists of; None of a state machine, whose state is its own."""
+        return None
 
     @property
     @abstractmethod

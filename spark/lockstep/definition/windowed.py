@@ -1,15 +1,18 @@
-"""Views over windows: one pure function ``DataFrame -> DataFrame``."""
+"""Views over windows: aggregates of the rows of each window."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lockstep.definition.view import MICROSECOND, Definition, Interval, Output, literal
+from lockstep.contracts import CONTRACTS
+from lockstep.definition.view import MICROSECOND, Definition, Grouping, Interval, Output, literal
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column
 
+# How long a stream's windows are kept, unless a view says otherwise: long enough for partitions of which one is behind.
+STATE_KEPT = timedelta(hours=2)
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (Spark hands out naive UTC)
 
 
@@ -17,25 +20,47 @@ EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (Spark hands out naive UTC)
 class Windowed(Definition):
     """A view whose rows belong to windows ``[window_start, window_end)``, aligned to the epoch.
 
-    Live it runs in update mode: a row is provisional until its window is closed, then final.
+    It has one row for each window that holds a row of its input, and each value of ``by``. Live it runs in update mode: a row is
+    provisional until its window is closed, then final.
 
     Args:
-        input: the contract it reads.
-        transform: the definition: good, deduplicated rows that count in; one row per ``key`` out. Its output has
-            ``window_start`` and ``window_end`` (TIMESTAMP, UTC).
+        input: the contract it reads. Its rows are valid, each comes once, and only those count that are on time.
+        where: which of them count (SQL).
+        by: what has a row of its own in each window, beside the window: SQL expressions over a row, by name.
+        measures: SQL aggregates over the rows, by name.
+        result: from such a row (a struct of ``window_start`` and ``window_end``, TIMESTAMP in UTC, ``by`` and the measures) to an
+            array of the view's rows (structs of its columns); None: the row itself.
         size: length of a window.
-        slide: distance between the starts of two windows.
+        slide: distance between the starts of two windows. One shorter than the size makes them overlap; a longer one leaves gaps,
+            whose rows are in no window.
         event_time: the input's column with the time of the event.
         state_kept: how long the engine keeps a window's state, in event time. It is longer than the lateness, so that the engine
             never decides what is late. It must cover the difference between the partitions' event times.
     """
 
     input: str
-    transform: "Callable[[DataFrame], DataFrame]"
+    measures: Mapping[str, str]
     size: timedelta
     slide: timedelta
+    by: Mapping[str, str] = field(default_factory=dict)
+    where: str = "true"
+    result: "Callable[[Column], Column] | None" = None
     event_time: str = "event_time"
-    state_kept: timedelta = timedelta(hours=2)
+    state_kept: timedelta = STATE_KEPT
+
+    @property
+    def grouping(self) -> Grouping:
+        return Grouping(self.by, self.measures)
+
+    @property
+    def shared_job(self) -> str:
+        return f"_windows_{self.input}"
+
+    @property
+    def may_share(self) -> bool:
+        # One watermark drops the state of all views of a job.
+        alike = self.event_time == CONTRACTS[self.input].event_time and self.state_kept == STATE_KEPT
+        return super().may_share and alike
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -1,48 +1,19 @@
-"""Building blocks of windowed views: rows into windows, and exact counts of values inside one aggregation. Pure.
+"""Building blocks of windowed views: exact counts of values inside one aggregation, and what is made of them.
 
-A live view can aggregate only once, and cannot rank rows. What needs a second step, such as :func:`ranked`, works on an array
+A live view can aggregate only once, and cannot rank rows. What needs a second step, such as :func:`ranking`, works on an array
 that the one aggregation gives: :func:`counts_of`.
 """
 
-from datetime import timedelta
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.definition.view import MICROSECOND
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from pyspark.sql import Column
 
-    from pyspark.sql import Column, DataFrame
-
-
-def per_window(
-    rows: "DataFrame",
-    size: timedelta,
-    slide: timedelta,
-    by: "Sequence[str]",
-    *measures: "Column",
-    time: str = "event_time",
-) -> "DataFrame":
-    """One row for each window that holds a row, and each value of the columns ``by``.
-
-    Windows are ``[start, start + size)``, start every ``slide`` and are aligned to the epoch. A slide shorter than the size
-    makes them overlap; a longer one leaves gaps, whose rows are in no window.
-
-    Returns:
-        ``window_start``, ``window_end`` (TIMESTAMP, UTC), the columns ``by`` and the measures.
-    """
-    if slide > size:
-        # Spark's window has no gaps: take a window of the whole slide, and only the rows of its first part.
-        since_start = F.pmod(F.unix_micros(time), F.lit(slide // MICROSECOND))
-        rows = rows.where(since_start < size // MICROSECOND)
-    window = F.window(time, _text(max(size, slide)), _text(slide))
-    start = F.col("window.start")
-    end = start + F.make_dt_interval(secs=F.lit(size.total_seconds()))
-    counted = rows.groupBy(window, *by).agg(*measures)
-    others = [name for name in counted.columns if name != "window"]
-    return counted.select(start.alias("window_start"), end.alias("window_end"), *others)
+    Result = Callable[[Column], Column]
 
 
 # A sketch's hash table has a power of two as its size, and is filled to three quarters. So for ``distinct`` values it has
@@ -50,64 +21,78 @@ def per_window(
 _ERROR = 3.5 * 0.75
 
 
-def counts_of(value: "Column", distinct: int) -> "Column":
-    """An aggregate: how often each value occurs, as an array of ``item`` and ``count``, sorted by ``item``.
+def counts_of(value: str, distinct: int) -> str:
+    """An aggregate (SQL): how often each value occurs, as an array of ``item`` and ``count``, sorted by ``item``.
 
     With fewer than ``distinct`` different values, the counts are exact, in whatever order and parts the rows come. With more, it
     is a frequent-items sketch (Apache DataSketches): rare values are left out, and a count may be too high by
     2.625 / ``distinct`` of all rows. If the counts add up to the number of rows, they are exact.
+
+    Args:
+        value: SQL.
     """
-    return F.array_sort(F.call_function("approx_top_k", value, F.lit(distinct), F.lit(distinct)))
+    return f"array_sort(approx_top_k({value}, {distinct}, {distinct}))"
 
 
-def ranked(rows: "DataFrame", size: timedelta, slide: timedelta, item: str, highest: int, distinct: int) -> "DataFrame":
-    """The ``highest`` most frequent values of a column in each window; of equally frequent ones the lower value comes first.
+def ranking(item: str, highest: int, distinct: int) -> "Result":
+    """The ``highest`` most frequent values of a window; of equally frequent ones the lower value comes first.
+
+    The window has ``all``, the number of its rows, and ``counts``, the :func:`counts_of` a value with the same ``distinct``.
+
+    Args:
+        item: the name that the value gets.
 
     Returns:
-        ``window_start``, ``window_end``, ``rank`` (from 1), the item, ``views`` (its count), and whether the window's counts
-        are ``exact``: they are while it has fewer than ``distinct`` values. ``views_error`` is by how much ``views`` may be too
-        high, and ``rank_error`` how many other items, of the highest and the one below them, may have this rank instead. Both
-        are 0 if the counts are exact.
+        What gives rows of ``window_start``, ``window_end``, ``rank`` (from 1), the item, ``views`` (its count), and whether the
+        window's counts are ``exact``: they are while it has fewer than ``distinct`` values. ``views_error`` is by how much
+        ``views`` may be too high, and ``rank_error`` how many other items, of the highest and the one below them, may have this
+        rank instead. Both are 0 if the counts are exact.
     """
-    counted = per_window(
-        rows, size, slide, [], F.count("*").alias("all"), counts_of(F.col(item), distinct).alias("counts")
+    return partial(_ranked, item=item, highest=highest, distinct=distinct)
+
+
+def _ranked(row: "Column", item: str, highest: int, distinct: int) -> "Column":
+    total = F.aggregate(row["counts"], F.lit(0).cast("bigint"), lambda sum_, value: sum_ + value["count"])
+    order = F.transform(
+        row["counts"], lambda value: F.struct((-value["count"]).alias("views"), value["item"].alias("item"))
     )
-    total = F.aggregate("counts", F.lit(0).cast("bigint"), lambda sum_, value: sum_ + value["count"])
-    order = F.transform("counts", lambda value: F.struct((-value["count"]).alias("views"), value["item"].alias("item")))
-    error = F.when(F.col("exact"), 0).otherwise((F.col("all") * _ERROR / distinct).cast("bigint"))
-    first = (
-        counted.withColumn("exact", total == F.col("all"))
-        .select(
-            "window_start",
-            "window_end",
-            F.slice(F.array_sort(order), 1, highest + 1).alias("highest"),
-            "exact",
-            error.cast("bigint").alias("views_error"),
-        )
-        .select("*", F.posexplode(F.slice("highest", 1, highest)).alias("index", "of"))
+    exact = total == row["all"]
+    error = F.when(exact, 0).otherwise((row["all"] * _ERROR / distinct).cast("bigint"))
+    window = F.struct(
+        F.slice(F.array_sort(order), 1, highest + 1).alias("highest"),
+        exact.alias("exact"),
+        error.cast("bigint").alias("views_error"),
     )
-    return first.select(
-        "window_start",
-        "window_end",
-        (F.col("index") + 1).alias("rank"),
-        F.col("of.item").alias(item),
-        (-F.col("of.views")).alias("views"),
-        "exact",
-        "views_error",
-        F.when(F.col("exact"), 0).otherwise(_rank_error()).alias("rank_error"),
+    return with_value(window, lambda found: _ranks(row, found, item, highest))
+
+
+def _ranks(row: "Column", window: "Column", item: str, highest: int) -> "Column":
+    return F.transform(
+        F.slice(window["highest"], 1, highest),
+        lambda of, index: F.struct(
+            row["window_start"].alias("window_start"),
+            row["window_end"].alias("window_end"),
+            (index + 1).alias("rank"),
+            of["item"].alias(item),
+            (-of["views"]).alias("views"),
+            window["exact"].alias("exact"),
+            window["views_error"].alias("views_error"),
+            F.when(window["exact"], 0).otherwise(_rank_error(window, of)).alias("rank_error"),
+        ),
     )
 
 
-def _rank_error() -> "Column":
+def _rank_error(window: "Column", of: "Column") -> "Column":
     """How many others may have the rank of ``of``: each count may be too high, so two that are closer than twice that may swap.
 
     The highest count that the sketch leaves out is below twice its error.
     """
-    close = 2 * F.col("views_error")
-    near = F.filter("highest", lambda other: F.abs(other["views"] - F.col("of.views")) <= close)
-    left_out = F.when(-F.col("of.views") <= 2 * close, 1).otherwise(0)
+    close = 2 * window["views_error"]
+    near = F.filter(window["highest"], lambda other: F.abs(other["views"] - of["views"]) <= close)
+    left_out = F.when(-of["views"] <= 2 * close, 1).otherwise(0)
     return F.size(near) - 1 + left_out
 
 
-def _text(length: timedelta) -> str:
-    return f"{length // MICROSECOND} microseconds"
+def with_value(value: "Column", use: "Callable[[Column], Column]") -> "Column":
+    """What ``use`` makes of a value that it uses several times, and that is computed once."""
+    return F.get(F.transform(F.array(value), use), F.lit(0))

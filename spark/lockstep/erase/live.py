@@ -50,7 +50,7 @@ def begin_anew(
     """
     begins = [v for v in views if lake.exists(settings, live_of(v)) or generations.newest_checkpoint(settings, v.name)]
     plans = [(view, _plan(spark, settings, view)) for view in begins]
-    together = [planned for view, planned in plans if view.may_share and planned.seed]
+    together = [planned for view, planned in plans if view.may_share]
     begin_together(settings, together, reason, erasure.by, run_id(erasure))
     for _, planned in plans:
         if planned not in together:

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from lockstep.definition import View
     from lockstep.settings import Settings
 
-# The name of the jobs that several views share. No view has it, because a view's name begins with a letter.
-SHARED = "_keyed"
-
 
 @dataclass(frozen=True, order=True)
 class Job:
@@ -34,6 +31,11 @@ class Job:
     name: str
     number: int
     streams: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it was made for several views. No view has its name, because a view's name begins with a letter."""
+        return self.name.startswith("_")
 
     def location(self, settings: "Settings") -> str:
         """The location of its checkpoint."""
@@ -103,13 +105,10 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class FromGold:
-    """Where a view begins that goes on from the batch layer.
-
-    Args:
-        starts: per topic and partition, the offset at which it starts.
-    """
+class Beginning:
+    """Where the next generation of a view begins: see :class:`Generation`."""
 
     view: "View"
     starts: Mapping[str, Mapping[int, int]]
-    seed: Seed
+    since: datetime | None
+    seed: Seed | None

@@ -4,7 +4,8 @@ Generation 1 of a view that has always had a job of its own has no row.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from pyarrow import fs
 from lockstep import lake
 from lockstep.control.database import control
 from lockstep.definition.tables import live_of
-from lockstep.live.generation import SHARED, FromGold, Generation, Job
+from lockstep.live.generation import Beginning, Generation, Job
 from lockstep.live.seeds import Seed
 
 if TYPE_CHECKING:
@@ -64,22 +65,30 @@ def earlier_jobs_of(settings: "Settings", queries: Collection[str]) -> set[Job]:
 
 
 def share(settings: "Settings", views: "Sequence[View]") -> None:
-    """Give the views that have never run a job of their own together. Running it twice changes nothing."""
+    """Give the views that have never run jobs together. Running it twice changes nothing."""
+    known = names(settings)
+    never_run = [view for view in views if view.name not in known]
+    sharing = Counter(view.shared_job for view in never_run)
+    # One that would be alone has a job of its own.
+    new = [view for view in never_run if sharing[view.shared_job] > 1]
+    if not new:
+        return
     with control(settings) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT DISTINCT query FROM live_generations")
-        known = {query for (query,) in cursor.fetchall()}
-        new = [view for view in views if view.name not in known]
-        if not new:
-            return
-        streams = json.dumps(sorted({stream for view in new for stream in view.streams}))
         execute_values(
             cursor,
             "INSERT INTO live_generations (query, generation, reason, started_by, starts, job, job_number, streams) "
             "SELECT new.name, 1, 'first', '', '{}', new.job, before.last + 1, new.streams::jsonb "
             "FROM (VALUES %s) new (name, job, streams), "
             "(SELECT coalesce(max(job_number), 0) AS last FROM live_generations) before",
-            [(view.name, SHARED, streams) for view in new],
+            [(view.name, view.shared_job, streams) for view, streams in _with_streams_of_job(new)],
         )
+
+
+def _with_streams_of_job(views: "Sequence[View]") -> "Iterator[tuple[View, str]]":
+    """Each view, with the streams that its shared job reads, as JSON."""
+    for view in views:
+        job = [stream for other in views if other.shared_job == view.shared_job for stream in other.streams]
+        yield view, json.dumps(sorted({*job}))
 
 
 def names(settings: "Settings") -> set[str]:
@@ -145,23 +154,25 @@ def advance(
 
 
 def advance_together(
-    settings: "Settings", views: Sequence[FromGold], reason: str, by: str, run_id: str | None = None
+    settings: "Settings", views: Sequence[Beginning], reason: str, by: str, run_id: str | None = None
 ) -> dict[str, int]:
-    """Create the next generation of each of these views, all in one new shared job; their numbers by view.
+    """Create the next generation of each of these views, in new jobs that they share; their numbers by view.
 
     Args:
         run_id: the run that asks; when the same run asks again, no further generation is created.
     """
-    streams = json.dumps(sorted({stream for one in views for stream in one.view.streams}))
-    jobs_in_lake = newest_checkpoint(settings, SHARED)
+    streams = {view.name: streams for view, streams in _with_streams_of_job([one.view for one in views])}
+    jobs_in_lake = max((newest_checkpoint(settings, job) for job in {one.view.shared_job for one in views}), default=0)
     with control(settings) as connection, connection.cursor() as cursor:
         execute_values(
             cursor,
             "INSERT INTO live_generations "
-            "(query, generation, reason, started_by, starts, run_id, seed, job, job_number, streams) "
-            "SELECT new.name, greatest(before.last, new.in_lake) + 1, new.reason, new.by, new.starts::jsonb, new.run_id, "
-            "new.seed::jsonb, new.job, greatest(jobs.last, new.jobs_in_lake) + 1, new.streams::jsonb "
-            "FROM (VALUES %s) new (name, in_lake, reason, by, starts, run_id, seed, job, jobs_in_lake, streams), "
+            "(query, generation, reason, started_by, starts, since, run_id, seed, job, job_number, streams) "
+            "SELECT new.name, greatest(before.last, new.in_lake) + 1, new.reason, new.by, new.starts::jsonb, "
+            "new.since::timestamptz, new.run_id, new.seed::jsonb, new.job, greatest(jobs.last, new.jobs_in_lake) + 1, "
+            "new.streams::jsonb "
+            "FROM (VALUES %s) new (name, in_lake, reason, by, starts, since, run_id, seed, job, jobs_in_lake, "
+            "streams), "
             "LATERAL (SELECT coalesce(max(generation), 1) AS last FROM live_generations WHERE query = new.name) before, "
             "(SELECT coalesce(max(job_number), 0) AS last FROM live_generations) jobs "
             "ON CONFLICT (query, run_id) DO NOTHING",
@@ -172,15 +183,16 @@ def advance_together(
                     reason,
                     by,
                     json.dumps(one.starts),
+                    one.since,
                     run_id,
-                    json.dumps(one.seed.as_json()),
-                    SHARED,
+                    json.dumps(one.seed.as_json()) if one.seed else None,
+                    one.view.shared_job,
                     jobs_in_lake,
-                    streams,
+                    streams[one.view.name],
                 )
                 for one in views
             ],
-            # All in one statement: they get the same job.
+            # All in one statement: those of one name get the same job.
             page_size=max(len(views), 1),
         )
     known = all_current(settings)

@@ -14,12 +14,12 @@ from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
 from lockstep.definition.events import events_and_records, micros
 from lockstep.definition.tables import live_of
+from lockstep.definition.windowing import in_windows
 from lockstep.errors import LockstepError
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.ingest.source import read_stream
-from lockstep.live import seeds
+from lockstep.live import seeds, window_state
 from lockstep.live.checkpoint import STATE_PARTITIONS, Checkpoint
-from lockstep.live.generation import SHARED
 from lockstep.live.machine import INITIAL, KEY, OUTPUT, Machines
 from lockstep.live.sink import PROPERTIES, Member, Sink
 from lockstep.live.watermarks import EventStream
@@ -70,7 +70,7 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], 
 def name(members: Sequence[Member]) -> str:
     """What Spark calls the job's query. A shared job only ever loses views, so their number tells which ones it runs."""
     job = members[0][0].job
-    return f"{job} ({len(members)} views)" if job.name == SHARED else job.name
+    return f"{job} ({len(members)} views)" if job.is_shared else job.name
 
 
 def starts_of(members: Sequence[Member]) -> Starts:
@@ -113,10 +113,11 @@ def topics_of(members: Sequence[Member]) -> list[str]:
 
 
 def rows(spark: "SparkSession", config: "Settings", members: Sequence[Member], starts: Starts) -> "DataFrame":
-    """The rows of a job as a stream over Kafka: a view's own columns, or those of :data:`~lockstep.live.machine.OUTPUT`.
+    """The rows of a job as a stream over Kafka: of :func:`~lockstep.definition.windowing.in_windows`, or in the columns of
+    :data:`~lockstep.live.machine.OUTPUT`.
 
     Args:
-        members: one windowed view, or keyed views.
+        members: keyed views, or windowed views of one stream.
         starts: per topic and partition, the first offset to read; a topic that is not named is read from its beginning.
     """
     return _rows(members[0][1], members, spark, config, starts)
@@ -131,9 +132,12 @@ def _rows(
 
 @_rows.register(Windowed)
 def _windowed(
-    view: Windowed, _members: Sequence[Member], spark: "SparkSession", config: "Settings", starts: Starts
+    view: Windowed, members: Sequence[Member], spark: "SparkSession", config: "Settings", starts: Starts
 ) -> "DataFrame":
-    return view.transform(_window_input(spark, config, view, starts))
+    views = {generation.key_label: cast("Windowed", member) for generation, member in members}
+    recorded = window_state.load(Checkpoint(members[0][0].location(config)))
+    groupings = recorded | {label: member.grouping for label, member in views.items()}
+    return in_windows(_window_input(spark, config, [*views.values()], starts), views, groupings, view.state_kept)
 
 
 @_rows.register(Keyed)
@@ -206,11 +210,14 @@ def _to_state_partitions(spark: "SparkSession", inputs: "DataFrame") -> "DataFra
     return inputs.withColumn(_PARTITION, F.explode(F.when(F.col("_view").isNull(), keys).otherwise(own)))
 
 
-def _window_input(spark: "SparkSession", config: "Settings", view: Windowed, starts: Starts) -> "DataFrame":
-    """The valid rows that are on time, each event once."""
+def _window_input(spark: "SparkSession", config: "Settings", views: Sequence[Windowed], starts: Starts) -> "DataFrame":
+    """The valid rows that are on time for one of the views, each event once."""
+    view = views[0]
     contract = CONTRACTS[view.input]
     raw = read_stream(spark, config, contract.topic, starts.get(contract.topic))
-    valid = parse(raw, contract, kept_writers(config, contract)).where(GOOD).where(view.on_time)
+    valid = parse(raw, contract, kept_writers(config, contract)).where(GOOD)
+    # What is late for all of them would count as dropped by the engine.
+    valid = valid.where(" OR ".join(sorted({f"({each.on_time})" for each in views})))
     delay = f"{int(view.state_kept.total_seconds())} seconds"
     return valid.withWatermark(view.event_time, delay).dropDuplicatesWithinWatermark([*contract.unique_id])
 

@@ -8,7 +8,7 @@ micro-batches.
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,6 +47,8 @@ PROPERTIES = {
 _WRITTEN_AT = "_updated_at"
 # Writes the rows of a micro-batch.
 Write = Callable[[SmallCommits, pa.Table, Txn, dict[str, object]], None]
+# A view's rows: in Arrow, or as a state machine gives them.
+Rows: TypeAlias = pa.Table | list[dict[str, Any]]
 # A view of a job, and its current generation.
 Member = tuple[Generation, View]
 
@@ -71,18 +73,20 @@ class Sink:
         if not found.num_rows:
             return
         batch = Checkpoint(self.job.location(config)).batch(batch_id)
-        if "_view" not in found.column_names:
-            (sink,) = self.views.values()
-            sink(rows.sparkSession, config, found, batch, 0)
-            return
-        of_views, shown = _by_view(found)
+        of_views, shown = _by_view(found) if "_row" in found.column_names else (_by_window(found), {})
         for label, sink in self.views.items():
             if label in of_views:
-                of_view = as_table(of_views[label], sink.columns(config))
-                sink(rows.sparkSession, config, of_view, batch, shown.get(sink.clock, 0))
+                sink(rows.sparkSession, config, of_views[label], batch, shown.get(sink.clock, 0))
 
 
-def _by_view(rows: pa.Table) -> tuple[Mapping[str, list[dict[str, Any]]], Mapping[str, int]]:
+def _by_window(rows: pa.Table) -> Mapping[str, Rows]:
+    """The rows of :func:`~lockstep.definition.windowing.in_windows`, by the label of their view."""
+    labels = [name for name in rows.column_names if name != "_view"]
+    found = {label: pc.list_flatten(rows[label].combine_chunks()) for label in labels}
+    return {label: pa.Table.from_struct_array(of_view) for label, of_view in found.items() if len(of_view)}
+
+
+def _by_view(rows: pa.Table) -> tuple[Mapping[str, Rows], Mapping[str, int]]:
     """The rows of :class:`~lockstep.live.machine.Machines`, as dicts, by the label of their view; and what the clocks show."""
     found, shown = defaultdict(list), dict[str, int]()
     for row in rows.to_pylist():
@@ -116,16 +120,17 @@ class ViewSink:
         self._table: SmallCommits | None = None
         self._tidied = 0
 
-    def __call__(
-        self, spark: "SparkSession", config: "Settings", found: pa.Table, batch: Batch, watermark: int
-    ) -> None:
-        """Write what the job found: the view's rows in :meth:`columns`, in any order.
+    def __call__(self, spark: "SparkSession", config: "Settings", found: Rows, batch: Batch, watermark: int) -> None:
+        """Write what the job found: the view's columns, in any order.
 
         Args:
             watermark: what the view's clock shows (milliseconds, UTC); 0 of a windowed view.
         """
         table = self._opened(config)
-        rows = self._written(found, table.schema)
+        schema = table.schema
+        if not isinstance(found, pa.Table):
+            found = as_table(found, schema.remove(schema.get_field_index(_WRITTEN_AT)))
+        rows = self._written(found, schema)
         if not rows.num_rows:
             return
         self._write(table, rows, Txn(self.generation.txn_app, batch.number), self._record(batch, watermark))
@@ -135,11 +140,6 @@ class ViewSink:
             compact(table)
             table.vacuum(OLD_FILES_HOURS)
             self._tidied = table.version // TIDY_EVERY
-
-    def columns(self, config: "Settings") -> pa.Schema:
-        """The columns of the table that the view gives."""
-        schema = self._opened(config).schema
-        return schema.remove(schema.get_field_index(_WRITTEN_AT))
 
     def _opened(self, config: "Settings") -> SmallCommits:
         if self._table is None:

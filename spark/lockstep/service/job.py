@@ -24,7 +24,7 @@ from lockstep.ingest.continuity import changed_logs
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, query
 from lockstep.live.checkpoint import Checkpoint
-from lockstep.live.generation import SHARED, Generation, Job
+from lockstep.live.generation import Generation, Job
 from lockstep.live.progress import Progress, parse, rows_dropped
 from lockstep.live.sink import Member
 from lockstep.service.failures import cause
@@ -45,7 +45,7 @@ def session_of(config: "Settings", job: Job) -> str:
 
     All the generations of a view that has a job of its own have one session, where each finds and stops the one before.
     """
-    name = str(job) if job.name == SHARED else job.name
+    name = str(job) if job.is_shared else job.name
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{config.lake}#live/{name}"))
 
 

@@ -11,7 +11,7 @@ from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, of_kind
 from lockstep.definition.registry import chosen
 from lockstep.live import generations, progress
-from lockstep.live.generation import SHARED, Generation, Job
+from lockstep.live.generation import Generation, Job
 from lockstep.live.quiet_partitions import QuietPartitions
 from lockstep.live.sink import Member
 from lockstep.service.job import JobHandle, members_of, session_of
@@ -30,9 +30,9 @@ log = logging.getLogger("lockstep.live")
 def seconds_between_batches(jobs: int, cores: int) -> float:
     """How often each of the live jobs begins a micro-batch.
 
-    A small one takes half a second of a core. So all of them take about half of the cores, and the batch layer has the rest.
+    A small one takes half a second of a core. So all of them take about a quarter of the cores, and the batch layer has the rest.
     """
-    return max(1.0, jobs / cores)
+    return max(1.0, 2 * jobs / cores)
 
 
 def removed_jobs(config: "Settings", views: "Iterable[View]") -> set[Job]:
@@ -55,7 +55,7 @@ class Jobs:
         self.watch = LogWatch(config, self._contracts())
         generations.share(config, [view for view in self.views if view.may_share])
         # While no service ran, all views may have left a shared job, and views may have been removed.
-        shared = {job for job in generations.earlier_jobs(config) if job.name == SHARED}
+        shared = {job for job in generations.earlier_jobs(config) if job.is_shared}
         for job in shared | removed_jobs(config, self.views):
             with connect(config, "live", session_of(config, job)) as spark:
                 for running in spark.streams.active:

@@ -11,44 +11,31 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep.definition.windowed import Windowed
-from lockstep.definition.windows import counts_of, per_window
+from lockstep.definition.windows import counts_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 SIZE, SLIDE = timedelta(hours=1), timedelta(minutes=5)
 DIGITS = 5
 # Room for every bucket of a 31-bit number: 32 up to five digits, and 16 for each of the 26 lengths above.
 BUCKETS = 512
 PERCENTS = (50, 95, 99)
+# What is aggregated, in SQL.
+TIME = "greatest(CAST(response_ms AS BIGINT), 0)"
+# The bucket: the time with zeros after its first binary digits. Integers only, so that nothing is rounded.
+LOWER_BOUND = f"{TIME} - pmod({TIME}, shiftleft(1L, greatest(length(bin({TIME})) - {DIGITS}, 0)))"
+ERRORS = "count_if(status >= 500)"
 
 
-def transform(requests: "DataFrame") -> "DataFrame":
-    """The number of requests; the mean, quantiles and histogram of their times; the share of errors (status 500 and above)."""
-    time = F.greatest(F.col("response_ms").cast("bigint"), F.lit(0))
-    errors, all_of_them = F.count_if(F.col("status") >= 500), F.count("*")
-    counted = per_window(
-        requests,
-        SIZE,
-        SLIDE,
-        ["endpoint"],
-        all_of_them.alias("requests"),
-        errors.alias("errors"),
-        _ratio(errors, all_of_them, "decimal(9,6)").alias("error_rate"),
-        _ratio(F.sum(time), all_of_them, "decimal(18,3)").alias("mean_ms"),
-        counts_of(_lower_bound(time), BUCKETS).alias("buckets"),
-    )
-    quantiles = {f"p{percent}_ms": _quantile(percent) for percent in PERCENTS}
-    histogram = F.transform(
-        "buckets",
+def with_quantiles(row: "Column") -> "Column":
+    """The counts of a window, and the quantiles and the histogram of its times."""
+    found = {f"p{percent}_ms": _quantile(row, percent) for percent in PERCENTS}
+    found["histogram"] = F.transform(
+        row["buckets"],
         lambda b: F.struct(b["item"].alias("from_ms"), (b["item"] + _width(b["item"])).alias("to_ms"), b["count"]),
     )
-    return counted.withColumns(quantiles | {"histogram": histogram}).select(*VIEW.columns)
-
-
-def _lower_bound(time: "Column") -> "Column":
-    """The bucket: the time with zeros after its first binary digits. Integers only, so that nothing is rounded."""
-    return time - F.pmod(time, _width(time))
+    return F.array(F.struct(*(found.get(name, row[name]).alias(name) for name in VIEW.columns)))
 
 
 def _width(time: "Column") -> "Column":
@@ -56,12 +43,12 @@ def _width(time: "Column") -> "Column":
     return F.call_function("shiftleft", F.lit(1).cast("bigint"), digits)
 
 
-def _quantile(percent: int) -> "Column":
+def _quantile(row: "Column", percent: int) -> "Column":
     """The middle of the first bucket at whose end at least ``percent`` of the requests are counted."""
-    needed = F.col("requests") * percent
+    needed = row["requests"] * percent
     start = F.struct(F.lit(0).cast("bigint").alias("below"), F.lit(None).cast("bigint").alias("bucket"))
     bucket = F.aggregate(
-        "buckets",
+        row["buckets"],
         start,
         lambda so_far, bucket: F.struct(
             (so_far["below"] + bucket["count"]).alias("below"),
@@ -72,15 +59,24 @@ def _quantile(percent: int) -> "Column":
     return (bucket + (_width(bucket) - 1) / F.lit(2)).cast("decimal(12,1)")
 
 
-def _ratio(part: "Column", whole: "Column", kind: str) -> "Column":
-    return (part.cast("decimal(20,0)") / whole.cast("decimal(20,0)")).cast(kind)
+def _share(part: str, kind: str) -> str:
+    """A number divided by that of all requests (SQL), exactly."""
+    return f"CAST(CAST({part} AS DECIMAL(20,0)) / CAST(count(*) AS DECIMAL(20,0)) AS {kind})"
 
 
 VIEW = Windowed(
     name="response_times",
     description="How fast each endpoint answered over the last hour, every five minutes.",
     input="requests",
-    transform=transform,
+    by={"endpoint": "endpoint"},
+    measures={
+        "requests": "count(*)",
+        "errors": ERRORS,
+        "error_rate": _share(ERRORS, "DECIMAL(9,6)"),
+        "mean_ms": _share(f"sum({TIME})", "DECIMAL(18,3)"),
+        "buckets": counts_of(LOWER_BOUND, BUCKETS),
+    },
+    result=with_quantiles,
     columns={
         "window_start": "TIMESTAMP",
         "window_end": "TIMESTAMP",

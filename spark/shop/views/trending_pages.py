@@ -5,27 +5,19 @@ Counts are exact while a window has fewer than 10,000 pages. Beyond that ``exact
 """
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from lockstep.definition.windowed import Windowed
-from lockstep.definition.windows import ranked
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from lockstep.definition.windows import counts_of, ranking
 
 SIZE, SLIDE = timedelta(minutes=15), timedelta(minutes=1)
-
-
-def transform(page_views: "DataFrame") -> "DataFrame":
-    """Rank the pages of each window."""
-    return ranked(page_views, SIZE, SLIDE, "page", highest=10, distinct=10_000)
-
+DISTINCT = 10_000
 
 VIEW = Windowed(
     name="trending_pages",
     description="The ten most viewed pages of fifteen minutes, every minute.",
     input="page_views",
-    transform=transform,
+    measures={"all": "count(*)", "counts": counts_of("page", DISTINCT)},
+    result=ranking("page", highest=10, distinct=DISTINCT),
     columns={
         "window_start": "TIMESTAMP",
         "window_end": "TIMESTAMP",

@@ -5,32 +5,22 @@ Counts are exact while a window has fewer than 10,000 products. Beyond that ``ex
 """
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
 
 from lockstep.definition.windowed import Windowed
-from lockstep.definition.windows import ranked
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from lockstep.definition.windows import counts_of, ranking
 
 SIZE, SLIDE = timedelta(hours=1), timedelta(minutes=5)
+DISTINCT = 10_000
+# The id of a product follows it in the address of a page.
 PAGE = "/product/"
-
-
-def transform(page_views: "DataFrame") -> "DataFrame":
-    """Rank the products of each window, whose id is what follows ``/product/`` in a page's address."""
-    products = page_views.where(F.col("page").startswith(PAGE))
-    named = products.withColumn("product_id", F.substring("page", len(PAGE) + 1, 1000))
-    return ranked(named, SIZE, SLIDE, "product_id", highest=10, distinct=10_000)
-
 
 VIEW = Windowed(
     name="trending_products",
     description="The ten most viewed products of an hour, every five minutes.",
     input="page_views",
-    transform=transform,
+    where=f"startswith(page, '{PAGE}')",
+    measures={"all": "count(*)", "counts": counts_of(f"substring(page, {len(PAGE) + 1})", DISTINCT)},
+    result=ranking("product_id", highest=10, distinct=DISTINCT),
     columns={
         "window_start": "TIMESTAMP",
         "window_end": "TIMESTAMP",

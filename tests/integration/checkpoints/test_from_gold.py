@@ -141,8 +141,8 @@ def test_events_that_gold_has_not_made_final_are_read_again_and_those_before_are
         assert [row["pages"] for row in one.live_rows(spark)] == [3], "each page once"
 
 
-def test_a_view_without_machines_in_gold_or_of_windows_is_refused(settings: Settings, spark: Any) -> None:
+def test_a_view_of_which_gold_has_nothing_is_refused(settings: Settings, spark: Any) -> None:
     with alone(settings, "user_sessions") as one, pytest.raises(ActionRefused, match="has no machines from which"):
         plan(spark, one.settings, one.view, GOLD)
-    with alone(settings, "page_views_per_minute") as one, pytest.raises(ActionRefused, match="a view of windows"):
+    with alone(settings, "page_views_per_minute") as one, pytest.raises(ActionRefused, match="has no final window from which"):
         plan(spark, one.settings, one.view, GOLD)

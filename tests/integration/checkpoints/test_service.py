@@ -18,8 +18,8 @@ from lockstep.service.job import session_of
 
 @pytest.fixture
 def beside(view):
-    """A second view on the same stream."""
-    other = replace(view, name=f"{view.name}_2")
+    """A second view on the same stream, with a job of its own."""
+    other = replace(view, name=f"{view.name}_2", state_kept=view.state_kept * 2)
     VIEWS[other.name] = other
     yield other
     del VIEWS[other.name]
@@ -104,7 +104,7 @@ def test_the_service_switches_generations_refuses_a_broken_query_and_publishes_p
 def test_a_service_that_reloads_adopts_what_is_the_same_starts_what_has_changed_and_stops_what_is_gone(
     spark, settings, view, beside, minutes
 ):
-    changed = replace(view, name=f"{view.name}_3")
+    changed = replace(view, name=f"{view.name}_3", state_kept=view.state_kept * 3)
     VIEWS[changed.name] = changed
 
     def runs():

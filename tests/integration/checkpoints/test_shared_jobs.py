@@ -24,7 +24,6 @@ from lockstep.definition import Input, Keyed
 from lockstep.definition.registry import VIEWS
 from lockstep.ingest.bronze import ingest
 from lockstep.live import generations, progress
-from lockstep.live.generation import SHARED
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 
@@ -131,11 +130,15 @@ def job_of(settings, view):
 
 
 def test_views_that_come_later_share_the_next_job(settings, pair):
-    first, second = pair
-    generations.share(settings, [first])
-    generations.share(settings, [first, second])
-    assert job_of(settings, first).name == job_of(settings, second).name == SHARED
-    assert job_of(settings, second).number > job_of(settings, first).number
+    later = [replace(view, name=f"{view.name}_later") for view in pair]
+    generations.share(settings, pair)
+    generations.share(settings, [*pair, later[0]])
+    assert job_of(settings, later[0]).name == later[0].name, "one that is alone has a job of its own"
+    generations.share(settings, [*pair, *later])
+    jobs = [job_of(settings, view) for view in (*pair, *later)]
+    assert jobs[0] == jobs[1]
+    assert jobs[2] == jobs[3]
+    assert jobs[3].number > jobs[0].number
 
 
 def test_a_view_that_is_reset_leaves_the_job_and_both_go_on(spark, settings, pair, visit, numbers):
@@ -324,7 +327,7 @@ def test_views_with_jobs_of_their_own_share_one_again_from_gold(spark, settings,
     again = begin_together(settings, plans, "both are in order", "tester", "one run")
     assert [one.generation for one in done] == [one.generation for one in again] == [3, 2]
     assert job_of(settings, first) == job_of(settings, second)
-    assert (job_of(settings, first).name, job_of(settings, first).number > 1) == (SHARED, True)
+    assert (job_of(settings, first).name, job_of(settings, first).number > 1) == ("_keyed", True)
     run(settings, *pair)
     assert (numbers(first), numbers(second)) == ([*FOUR], [*FOUR]), "each event once"
     visit([5])
@@ -348,6 +351,6 @@ def test_a_view_that_leaves_before_the_first_micro_batch_goes_on_from_gold_alone
     forks.separate(spark, settings, generations.get(settings, second.name), second, "it fails")
     for view in pair:
         run(settings, view)
-    assert job_of(settings, first).name == SHARED
+    assert job_of(settings, first).name == "_keyed"
     assert job_of(settings, second).name == second.name
     assert (numbers(first), numbers(second)) == ([1, 2, 3], [1, 2, 3])

@@ -16,7 +16,6 @@ from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import Windowed
 from lockstep.definition.registry import VIEWS
-from lockstep.definition.windows import per_window
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import ensure_topics
 from lockstep.refine.silver import refine
@@ -45,6 +44,12 @@ WINDOWS = {
         [0, 60, 120],
         {"09:56:00": 2, "09:58:00": 3, "10:00:00": 3, "10:02:00": 1},
     ),
+    "hopping_7_every_3": (
+        7 * MINUTE,
+        3 * MINUTE,
+        [0, 60, 180],
+        {"09:54:00": 1, "09:57:00": 3, "10:00:00": 3, "10:03:00": 1},
+    ),
     "tumbling_6": (6 * MINUTE, 6 * MINUTE, [0, 60, 120, 359, 360], {"10:00:00": 4, "10:06:00": 1}),
     "hopping_5_every_1": (
         5 * MINUTE,
@@ -69,15 +74,10 @@ class Played:
 
 def view_of(stream: Contract, name: str, size: timedelta, slide: timedelta, **more: Any) -> Windowed:
     """A view of counts by page over the test's own stream; a minute late is allowed."""
-
-    def transform(rows: Any) -> Any:
-        return per_window(rows, size, slide, ["page"], F.count("*").alias("views"))
-
     return replace(
         VIEWS["page_views_per_minute"],
         name=f"{name}_{stream.name[-8:]}",
         input=stream.name,
-        transform=transform,
         size=size,
         slide=slide,
         allowed_lateness=MINUTE,

@@ -18,7 +18,6 @@ from lockstep.definition.tables import live_of
 from lockstep.erase import run, scope
 from lockstep.errors import LeaseHeld
 from lockstep.live import generations
-from lockstep.live.generation import SHARED
 from lockstep.reconcile.run import reconcile
 
 # What the server runs goes there as code: it does not have the tests.
@@ -66,7 +65,7 @@ def test_live_views_begin_anew_without_the_person(spark, settings, stream, view,
     assert {spark.table(live_of(of)).count() for of in (view, keyed)} == {0}
     assert [generations.current(settings, of.name) for of in (view, keyed)] == [2, 2]
     jobs = [generations.get(settings, of.name).job.name for of in (view, keyed)]
-    assert jobs == [view.name, SHARED], "views that may share a job do"
+    assert jobs == [view.shared_job, keyed.shared_job], "views that may share a job do"
     assert "_savepoints" not in lake.directories(settings.lake) or keyed.name not in lake.directories(
         f"{settings.lake}/_savepoints"
     )

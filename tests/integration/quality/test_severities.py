@@ -177,14 +177,13 @@ def test_a_view_with_a_new_column_is_served_as_it_was_until_its_rows_have_passed
         to_silver(spark, settings, stream)
         assert roll_up(spark, settings, definition, "test")
 
-    def transform(page_views):
-        return view.transform(page_views).selectExpr("views * 2 AS twice", "*")
-
     bring("a", 15, view)
     run_gates(spark, settings, [gold_of(view)], "run-1")
     publish(spark, settings, [view])
     bring("b", 1000, view)
-    wider = replace(view, columns={"twice": "BIGINT", **view.columns}, transform=transform)
+    wider = replace(
+        view, columns={**view.columns, "twice": "BIGINT"}, measures={**view.measures, "twice": "count(*) * 2"}
+    )
     for module in (import_module("lockstep.ledger.entries"), import_module("lockstep.batch.rollup")):
         monkeypatch.setattr(module, "code_version", lambda: "2")
     monkeypatch.setitem(VIEWS, view.name, wider)

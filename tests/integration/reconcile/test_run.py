@@ -12,7 +12,8 @@ from lockstep import lake, service
 from lockstep.batch.rollup import is_current, rebuild, roll_up
 from lockstep.catalog import connect
 from lockstep.definition.tables import Tables
-from lockstep.definition.windows import ranked
+from lockstep.definition.windowing import transform
+from lockstep.definition.windows import counts_of, ranking
 from lockstep.ingest.bronze import ingest
 from lockstep.ingest.offsets import topic_offsets
 from lockstep.reconcile import attribute
@@ -110,7 +111,9 @@ def test_all_differences_are_judged_however_few_are_looked_at_at_a_time(
 
 MINUTE = timedelta(minutes=1)
 SKETCH = {
-    "transform": lambda views: ranked(views, MINUTE, MINUTE, "page", highest=3, distinct=64),
+    "by": {},
+    "measures": {"all": "count(*)", "counts": counts_of("page", 64)},
+    "result": ranking("page", highest=3, distinct=64),
     "columns": {
         "window_start": "TIMESTAMP",
         "window_end": "TIMESTAMP",
@@ -135,7 +138,7 @@ def test_a_sketch_is_compared_within_the_error_that_it_states(spark, settings, s
     batch(spark, settings, stream, sketch)
     # The live layer sees the same rows in another order, the rare pages first.
     silver = spark.table(Tables.of(stream).log).repartition(1).sortWithinPartitions(F.desc("event_time"))
-    live = sketch.transform(silver).withColumn("_updated_at", F.current_timestamp())
+    live = transform(sketch, silver).withColumn("_updated_at", F.current_timestamp())
     live.write.format("delta").save(lake.path(settings, f"live.{view.name}"))
     spark.sql(f"CREATE TABLE live.{view.name} USING delta LOCATION '{lake.path(settings, f'live.{view.name}')}'")
     pretend_live_is_at_the_end(settings, stream, view)

@@ -128,9 +128,10 @@ def check_now(world: World, view: View) -> None:
         entry = ledger.latest(world, gold_of(view))
         ends = {(r.topic, r.partition): r.end for r in entry.ranges} if entry else {}
         _check_position(GOLD, view, records, ends, world.rows(gold_of(view)))
-        position = world.jobs[view.name].checkpoint.position()
+        (job,) = (job for job in world.jobs.values() if view in job.views)
+        position = job.checkpoint.position()
         ends = {(t, p): end for t, of in position.items() for p, end in of.items()}
-        if not world.jobs[view.name].is_between:
+        if not job.is_between:
             _check_position(LIVE, view, records, ends, world.rows(live_of(view)))
     elif not view.upserts:
         _check_closed(world, view)

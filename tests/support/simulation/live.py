@@ -121,31 +121,36 @@ class KeyedOperator:
 
 
 class WindowOperator:
-    """The deduplication and the aggregation of a windowed view, in update mode."""
+    """The deduplication and the aggregation of the windowed views of a stream, in update mode."""
 
     def __init__(self, _world: World, views: Sequence[Windowed], state: _Windows | None, _planned: Ends) -> None:
-        (self._view,) = views
+        self._views = views
         seen, windows = state or (set(), {})
         self._seen, self._windows = {*seen}, dict(windows)
 
     def process(self, parsed: dict[str, Rows]) -> pa.Table:
-        """The windows that have changed."""
-        (rows,) = parsed.values()
-        contract = CONTRACTS[self._view.input]
-        good = Rows(row for row in rows if not row["_marker"] and row["_reason"] is None).where(self._view.on_time)
-        new = []
+        """The windows that have changed, as :func:`lockstep.definition.windowing.in_windows` gives them."""
+        ((stream, rows),) = parsed.items()
+        contract = CONTRACTS[stream]
+        good = Rows(row for row in rows if not row["_marker"] and row["_reason"] is None)
+        good = good.where(" OR ".join(f"({view.on_time})" for view in self._views))
+        new = Rows()
         for row in good:
             identity = tuple(row[name] for name in contract.unique_id)
             if identity not in self._seen:
                 self._seen.add(identity)
                 new.append(row)
+        return pa.concat_tables([self._of_view(view, new) for view in self._views], promote_options="default")
+
+    def _of_view(self, view: Windowed, new: Rows) -> pa.Table:
         changed = {}
-        for key, (clicks, amount) in engine.windows(self._view, new).items():
-            before = self._windows.get(key, (0, 0))
-            changed[key] = self._windows[key] = (before[0] + clicks, before[1] + amount)
+        for key, (clicks, amount) in engine.windows(view, new.where(view.on_time)).items():
+            before = self._windows.get((view.name, *key), (0, 0))
+            changed[key] = self._windows[view.name, *key] = (before[0] + clicks, before[1] + amount)
         kinds = {"TIMESTAMP": pa.timestamp("us", tz="UTC"), "BIGINT": pa.int64(), "STRING": pa.string()}
-        schema = pa.schema([(name, kinds[kind]) for name, kind in self._view.columns.items()])
-        return pa.Table.from_pylist(engine.window_rows(self._view, changed), schema)
+        row = pa.struct([(name, kinds[kind]) for name, kind in view.columns.items()])
+        rows = [{"_view": view.name, view.name: [found]} for found in engine.window_rows(view, changed)]
+        return pa.Table.from_pylist(rows, pa.schema({"_view": pa.string(), view.name: pa.list_(row)}))
 
     def state(self) -> _Windows:
         """What is kept."""

@@ -44,7 +44,7 @@ class Run:
         self.producers = Producers(self.world)
         self.final = FinalRows()
         self.history = History(self.world)
-        for name, views in (*((view.name, (view,)) for view in WINDOWED), ("_keyed", KEYED)):
+        for name, views in (("_windows_clicks", WINDOWED), ("_keyed", KEYED)):
             self.world.jobs[name] = LiveJob(self.world, name, views)
         self.runs = 0
         self.world.anything = self.meanwhile

@@ -18,7 +18,7 @@ def test_another_definition_has_another_version_and_another_name_has_not():
     view = VIEWS["page_views_per_minute"]
     assert definition_version(view) == definition_version(replace(view, name="other"))
     others = [
-        replace(view, transform=lambda rows: rows),
+        replace(view, where="page IS NOT NULL"),
         replace(view, allowed_lateness=timedelta(seconds=6)),
         replace(view, policy="side_output"),
     ]

@@ -25,7 +25,7 @@ def windowed() -> Windowed:
         key=(),
         allowed_lateness=HOUR,
         input="clicks",
-        transform=lambda rows: rows,
+        measures={},
         size=HOUR,
         slide=HOUR,
     )

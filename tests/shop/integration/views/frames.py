@@ -1,12 +1,15 @@
-"""Runs a windowed view's transform on a few rows: one batch DataFrame, no stream and no table."""
+"""Runs a windowed view on a few rows: one batch DataFrame, no stream and no table."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from pyspark.sql import functions as F
+
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Windowed
 from lockstep.definition.columns import ddl
+from lockstep.definition.windowing import transform
 
 TEN = datetime(2026, 11, 10, 10, tzinfo=UTC)
 
@@ -20,7 +23,7 @@ def transformed(spark: Any, view: Windowed, events: Iterable[tuple[float, Mappin
     """The view's rows over events: the minutes after ten at which they happened, and their columns."""
     columns = CONTRACTS[view.input].columns
     rows = [tuple(({"event_time": at(minute)} | event).get(name) for name in columns) for minute, event in events]
-    result = view.transform(spark.createDataFrame(rows, ddl(columns)))
+    result = transform(view, spark.createDataFrame(rows, ddl(columns)).withColumn("_arrival", F.col("event_time")))
     return [row.asDict(recursive=True) for row in result.collect()]
 
 
