@@ -144,5 +144,8 @@ def test_events_that_gold_has_not_made_final_are_read_again_and_those_before_are
 def test_a_view_of_which_gold_has_nothing_is_refused(settings: Settings, spark: Any) -> None:
     with alone(settings, "user_sessions") as one, pytest.raises(ActionRefused, match="has no machines from which"):
         plan(spark, one.settings, one.view, GOLD)
-    with alone(settings, "page_views_per_minute") as one, pytest.raises(ActionRefused, match="has no final window from which"):
+    with (
+        alone(settings, "page_views_per_minute") as one,
+        pytest.raises(ActionRefused, match="has no final window from which"),
+    ):
         plan(spark, one.settings, one.view, GOLD)
