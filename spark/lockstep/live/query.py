@@ -89,6 +89,8 @@ def starts_of(members: Sequence[Member]) -> Starts:
 def set_state_partitions(spark: "SparkSession", config: "Settings", member: Member) -> None:
     """Have the query that this session starts keep its state in as many partitions as its view, or the settings, say.
 
+    The settings say it of machines that share a job. Windows are aggregated in Spark, where one partition has room for those of many views.
+
     Spark writes the number into the checkpoint with the first batch, and keeps it for the checkpoint's life. A checkpoint that is
     or was shared keeps the number that it has.
     """
@@ -97,7 +99,8 @@ def set_state_partitions(spark: "SparkSession", config: "Settings", member: Memb
     if generation.job.streams:
         checkpoint = Checkpoint(generation.location(config))
         last = checkpoint.last_batch()
-        number = config.state_partitions if last is None else int(checkpoint.batch(last).conf[STATE_PARTITIONS])
+        first = config.state_partitions if view.has_machines else view.state_partitions
+        number = first if last is None else int(checkpoint.batch(last).conf[STATE_PARTITIONS])
     spark.conf.set(STATE_PARTITIONS, str(number))
 
 
