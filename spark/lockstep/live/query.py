@@ -89,7 +89,7 @@ def starts_of(members: Sequence[Member]) -> Starts:
 def set_state_partitions(spark: "SparkSession", config: "Settings", member: Member) -> None:
     """Have the query that this session starts keep its state in as many partitions as its view, or the settings, say.
 
-    The settings say it of machines that share a job. Windows are aggregated in Spark, where one partition has room for those of many views.
+    The settings say it of machines that share a job. Spark itself aggregates windows, so one partition has room for many views.
 
     Spark writes the number into the checkpoint with the first batch, and keeps it for the checkpoint's life. A checkpoint that is
     or was shared keeps the number that it has.

@@ -2,6 +2,7 @@
 
 import os
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -118,9 +119,11 @@ def live(scenario: Scenario, contracts: dict[str, Contract]) -> dict[str, Any]:
     """By view, the progress of each micro-batch of its job, which has processed the whole log, in several steps."""
     in_steps = scenario.settings.model_copy(update={"max_offsets_per_trigger": OFFSETS_PER_STEP})
     views = scenario.views
-    shared = [name for name, view in views.items() if view.may_share]
-    generations.share(scenario.settings, [views[name] for name in shared])
-    jobs = [[name] for name in views if name not in shared] + [shared] * bool(shared)
+    generations.share(scenario.settings, [view for view in views.values() if view.may_share])
+    of_job = defaultdict(list)
+    for name, view in views.items():
+        of_job[generations.get(scenario.settings, view.name).job].append(name)
+    jobs = [*of_job.values()]
     with in_place(contracts):
         progress = side_by_side(lambda names: run(in_steps, [views[name] for name in names]), jobs)
     return {name: batches for names, batches in zip(jobs, progress, strict=True) for name in names}
