@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("lockstep.live")
 # The pause before a failed query's next try doubles up to this. A query runs again soon after the cause of its failure is gone.
 LONGEST_PAUSE_SECONDS = 30.0
+# How Spark's messages end that tell of values, such as a division by zero: the class of SQL's data exceptions.
+_DATA_EXCEPTION = "SQLSTATE: 22"
 
 
 def session_of(config: "Settings", job: Job) -> str:
@@ -221,8 +223,10 @@ class JobHandle:
         failure = found_failure(str(reason))
         self.error = failure[1] if failure else cause(str(reason))
         log.error("%s: %s; the next try is in %.0f s", query.name(self.members), self.error, pause)
-        for _, view in self.members:
-            if failure and failure[0] == view.name and len(self.members) > 1:
+        # Spark does not say of which view the measure is that cannot be computed.
+        fails_on_data = _DATA_EXCEPTION in str(reason)
+        for _, view in self.members if len(self.members) > 1 else ():
+            if fails_on_data or (failure and failure[0] == view.name):
                 self._separate(config, view, self.error)
 
     def _separate(self, config: "Settings", view: View, reason: str) -> None:

@@ -141,6 +141,25 @@ def test_a_view_that_measures_something_else_leaves_by_itself_and_goes_on_after_
     assert found(changed) == {"00": 20, "01": 20, "02": 20, "03": 20}
 
 
+def test_a_view_whose_measure_cannot_be_computed_fails_alone(settings, pair, minutes, shop, found):
+    by_page, by_user = pair
+    squeamish = VIEWS[by_page.name] = replace(
+        by_page, measures={"views": "count(*) + 0 * max(1 DIV (length(page) - 7))"}
+    )
+    minutes(range(2))
+    shop.view("poison", 130, page="/poison")
+    shop.flush()
+    with serving(settings, squeamish, by_user):
+
+        @eventually
+        def the_other_goes_on():
+            assert found(by_user) == {"59": 2, "00": 4, "01": 3, "02": 1}
+            assert "DIVIDE_BY_ZERO" in (progress.latest(settings)[by_page.name].error or "")
+            assert progress.latest(settings)[by_user.name].error is None
+
+        the_other_goes_on()
+
+
 @pytest.mark.slow
 def test_a_savepoint_of_one_view_is_restored_and_forked_with_its_own_state(spark, settings, pair, minutes, found):
     by_page, by_user = pair
