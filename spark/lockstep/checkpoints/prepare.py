@@ -67,12 +67,10 @@ def prepare_start(spark: "SparkSession", settings: "Settings", members: "Sequenc
             if generation.number > 1:
                 _prepare_first_start(spark, settings, view, generation)
         members = _from_all_partitions(settings, members)
-    for (own, view), _ in differing:
-        with _own_problem(view, members):
-            ensure_columns(spark, settings, own, view)
     recorded = window_state.load(Checkpoint(members[0][0].location(settings)))
     for (own, view), _ in differing:
         with _own_problem(view, members):
+            ensure_columns(spark, settings, own, view)
             if len(members) > 1:
                 ensure_same_windows(view, own, recorded)
     if differing:

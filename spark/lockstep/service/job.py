@@ -226,7 +226,7 @@ class JobHandle:
         # Spark does not say of which view the measure is that cannot be computed.
         fails_on_data = _DATA_EXCEPTION in str(reason)
         for _, view in self.members if len(self.members) > 1 else ():
-            if fails_on_data or (failure and failure[0] == view.name):
+            if (fails_on_data and view.grouping) or (failure and failure[0] == view.name):
                 self._separate(config, view, self.error)
 
     def _separate(self, config: "Settings", view: View, reason: str) -> None:

@@ -1,11 +1,17 @@
-"""The live service in a thread of the test."""
+"""The live service in a thread of the test, and jobs without it."""
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pyspark.errors import AnalysisException
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+
 from lockstep import service
+from lockstep.catalog import connect
 from lockstep.definition import View
+from lockstep.live import generations
+from lockstep.live.generation import Job
 from lockstep.service.loop import beside
 from lockstep.settings import Settings
 
@@ -18,3 +24,27 @@ def serving(settings: Settings, *views: View, publish_seconds: float = 1.0, relo
         yield
         if reloads:
             reloading.set()
+
+
+def run(settings: Settings, *views: View) -> None:
+    """Run a job until it has read everything."""
+    with connect(settings, "live") as own:
+        running = service.start(own, settings, *views)
+        try:
+            running.processAllAvailable()
+        finally:
+            running.stop()
+
+
+def job_of(settings: Settings, view: View) -> Job:
+    """The job that runs a view."""
+    return generations.get(settings, view.name).job
+
+
+eventually = retry(
+    wait=wait_fixed(0.5),
+    stop=stop_after_delay(90),
+    # The tables are not there at first.
+    retry=retry_if_exception_type((AssertionError, KeyError, AnalysisException)),
+    reraise=True,
+)

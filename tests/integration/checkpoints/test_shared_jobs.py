@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from pyspark import cloudpickle
-from pyspark.errors import AnalysisException, StreamingQueryException
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
-from tests.integration.checkpoints.serving import serving
+from pyspark.errors import StreamingQueryException
+from tests.integration.checkpoints.serving import eventually, job_of, run, serving
 from tests.support.tables import rows_of
 
 from lockstep import lake, service
@@ -95,15 +94,6 @@ def visit(shop):
     return Visits(shop)
 
 
-eventually = retry(
-    wait=wait_fixed(0.5),
-    stop=stop_after_delay(90),
-    # The tables are not there at first.
-    retry=retry_if_exception_type((AssertionError, KeyError, AnalysisException)),
-    reraise=True,
-)
-
-
 @pytest.fixture
 def numbers(spark, settings):
     """The numbers of a live view's rows, in the order of the events."""
@@ -113,20 +103,6 @@ def numbers(spark, settings):
         return [row["number"] for row in sorted(rows, key=lambda row: row["at"])]
 
     return read
-
-
-def run(settings, *views):
-    """Run a job until it has read everything."""
-    with connect(settings, "live") as own:
-        running = service.start(own, settings, *views)
-        try:
-            running.processAllAvailable()
-        finally:
-            running.stop()
-
-
-def job_of(settings, view):
-    return generations.get(settings, view.name).job
 
 
 def test_views_that_come_later_share_the_next_job(settings, pair):

@@ -4,9 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from pyspark.errors import AnalysisException
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
-from tests.integration.checkpoints.serving import serving
+from tests.integration.checkpoints.serving import eventually, job_of, run, serving
 from tests.support.tables import rows_of
 
 from lockstep import service
@@ -59,26 +57,6 @@ def found(spark, settings):
     return read
 
 
-def run(settings, *views):
-    """Run a job until it has read everything."""
-    with connect(settings, "live") as own:
-        running = service.start(own, settings, *views)
-        try:
-            running.processAllAvailable()
-        finally:
-            running.stop()
-
-
-def job_of(settings, view):
-    return generations.get(settings, view.name).job
-
-
-eventually = retry(
-    wait=wait_fixed(0.5),
-    stop=stop_after_delay(90),
-    retry=retry_if_exception_type((AssertionError, KeyError, AnalysisException)),
-    reraise=True,
-)
 # Two page views in each of the minutes 0 to 2, and what the second view says of them.
 BY_PAGE, BY_USER = {"00": 2, "01": 2, "02": 2}, {"59": 2, "00": 4, "01": 4, "02": 2}
 

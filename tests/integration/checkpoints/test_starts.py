@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from pyspark.sql import functions as F
+from tests.integration.checkpoints.serving import run
 
 from lockstep import service
 from lockstep.catalog import connect
@@ -140,11 +141,3 @@ def test_a_view_with_a_wider_type_goes_on_from_its_checkpoint_and_keeps_its_rows
     run(settings, wide)
     found = sorted((f"{r['window_start']:%H:%M}", r["size"]) for r in rows(f"live.{view.name}"))
     assert found == [("10:00", 2), ("10:01", 2), ("10:02", 2**41), ("10:03", 2**41)]
-
-
-def run(settings, view):
-    """Run the query of a view until it has read all of its topic."""
-    with connect(settings, "live") as own:
-        running = service.start(own, settings, view)
-        running.processAllAvailable()
-        running.stop()
