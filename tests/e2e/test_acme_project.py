@@ -216,7 +216,7 @@ def test_what_is_changed_under_the_running_stack_is_applied_and_nothing_else_sto
     )
     contract.write_text(declared)
     odd = views / "odd.py"
-    odd.write_text(view.read_text().replace("tips_per_minute", "odd").replace('["user_id"]', '["nobody"]'))
+    odd.write_text(view.read_text().replace("tips_per_minute", "odd").replace('"10 * count(*)"', '"sum(nobody)"'))
     assert "view odd: refused: it does not run" in acme.run("lockstep", "plan", code=1)
     odd.unlink()
     (views / "broken.py").write_text("from lockstep.definition import Windowed\n\nVIEW = Windowd()\n")
