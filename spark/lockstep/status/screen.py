@@ -11,25 +11,19 @@ WIDTH = 120
 _STYLES = {Verdict.EQUAL: "green", Verdict.NOT_COMPARED: "yellow", Verdict.UNEXPLAINED: "red"}
 
 
-def render(status: Status) -> RenderableType:
-    """The whole screen: the verdict with its problems first, then a table for each kind of fact."""
-    parts: list[RenderableType] = [
-        _verdict(status),
-        _streams(status),
-        _views(status),
-        _quality(status),
-        _services(status),
-    ]
-    if any(stream.unknown for stream in status.streams):
-        parts.insert(2, _unknown(status))
-    return Group(*parts)
-
-
 def show(status: Status) -> None:
-    """Print the screen."""
+    """Print the whole screen."""
     # A pipe has no width of its own, and rich would assume 80 columns.
-    console = Console()
-    Console(width=max(console.width, WIDTH)).print(render(status))
+    write(status, Console(width=max(Console().width, WIDTH)))
+
+
+def write(status: Status, console: Console) -> None:
+    """Print the verdict with its problems first, each on one line however long, then a table for each kind of fact."""
+    console.print(_verdict(status), soft_wrap=True)
+    parts: list[RenderableType] = [_streams(status), _views(status), _quality(status), _services(status)]
+    if any(stream.unknown for stream in status.streams):
+        parts.insert(1, _unknown(status))
+    console.print(Group(*parts))
 
 
 def _verdict(status: Status) -> Text:

@@ -10,7 +10,7 @@ from rich.console import Console
 from lockstep.airflow_api import Run
 from lockstep.quality.outcomes import GateVerdict
 from lockstep.status.model import AirflowStatus, Problem, Status, Stream, ViewStatus
-from lockstep.status.screen import render
+from lockstep.status.screen import write
 
 STATUS = Status(
     streams=[Stream("clicks", "clicks", log_end=10, bronze=10, silver=10, lag={"bronze": 0, "silver": 0})],
@@ -29,7 +29,7 @@ STATUS = Status(
 
 def lines(status: Status) -> list[str]:
     console = Console(width=140, file=StringIO())
-    console.print(render(status))
+    write(status, console)
     assert isinstance(console.file, StringIO)
     return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
 
@@ -37,6 +37,13 @@ def lines(status: Status) -> list[str]:
 def test_the_problems_come_first() -> None:
     assert lines(STATUS)[:2] == ["Not all is right:", "- kafka is stopped (since 2026-11-20 10:00:00 UTC): start it"]
     assert lines(Status([], []))[0] == "All is right."
+
+
+def test_a_problem_is_on_one_line_however_long_it_is() -> None:
+    reason = "views/broken.py is left out: " + "a long path " * 10
+    assert f"- {reason}(since 2026-11-20 10:00:00 UTC): mend it" in lines(
+        replace(STATUS, problems=[replace(STATUS.problems[0], what=reason.strip(), fix="mend it")])
+    )
 
 
 def test_each_fact_is_printed_as_text() -> None:
