@@ -4,9 +4,10 @@ On a running stack whose history is done (``make demo``, then ``LOCKSTEP_VIEWS=a
 
     python benchmarks/everything.py --rate 100 --minutes 10 --warm-up 5
 
-An event is visible in ``live.<view>`` or ``gold.<view>`` when a commit whose record covers its offset exists. A micro-batch
-without rows makes no commit, so for live layers the checkpoint's commit log counts too. Of each event the time from its
-acknowledgement until then is taken, per view and layer. Prints a table, and writes all figures as JSON.
+A record is visible in ``live.<view>`` or ``gold.<view>`` when a commit whose record covers its offset exists. A micro-batch
+without rows makes no commit, so for live layers the checkpoint's commit log counts too. Of each record of all topics the time
+from its Kafka timestamp until then is taken, per view and layer: of the traffic, that is when it was sent, just before it was
+acknowledged, and of a captured table when Debezium sent it. Prints a table, and writes all figures as JSON.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,9 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
 from lockstep.definition.tables import gold_of
-from lockstep.ledger.ranges import decode
+from lockstep.ingest.consumer import read_small
+from lockstep.ingest.offsets import offsets_at, topic_offsets
+from lockstep.ledger.ranges import Range, decode
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generation import Generation
@@ -45,18 +49,28 @@ LAYERS = ("live", "gold")
 
 @dataclass
 class Load:
-    """The acknowledged events: by topic and partition, their offsets and when each was acknowledged."""
+    """The records of a time: by topic and partition, their offsets and Kafka timestamps."""
 
     offsets: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
     times: dict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    def run(self, config: settings.Settings, rate: float, stopping: threading.Event) -> None:
-        """Keep the shop open at this rate until ``stopping`` is set."""
-        for sent in keep_open(config, Pace(rate, 1, {}), stopping):
-            now = time.time()
-            for record in sent.last:
-                self.offsets[record.topic, record.partition].append(record.offset)
-                self.times[record.topic, record.partition].append(now)
+    def read(self, config: settings.Settings, topics: set[str], since: float, until: float) -> None:
+        """Read all records of these topics that have a timestamp from ``since`` until ``until``."""
+        for topic in topics:
+            ends = topic_offsets(config, topic).partitions
+            firsts = offsets_at(config, [(topic, p) for p in ends], datetime.fromtimestamp(since, UTC))
+            ranges = [Range(topic, p, start, ends[p][1]) for (_, p), start in firsts.items()]
+            for record in read_small(config, ranges).select(["partition", "offset", "timestamp"]).to_pylist():
+                at = record["timestamp"].timestamp()
+                if since <= at < until:
+                    self.offsets[topic, record["partition"]].append(record["offset"])
+                    self.times[topic, record["partition"]].append(at)
+
+
+def trade(config: settings.Settings, rate: float, stopping: threading.Event) -> None:
+    """Keep the shop open at this rate until ``stopping`` is set."""
+    for _ in keep_open(config, Pace(rate, 1, {}), stopping):
+        pass
 
 
 @dataclass
@@ -105,15 +119,14 @@ class Watch:
         return newest.timestamp / 1000, {(r.topic, r.partition): r.end for r in decode(newest.record["ranges"])}
 
 
-def waits(load: Load, view: View, positions: Positions, since: float, until: float) -> Iterator[float]:
-    """Seconds from each event's acknowledgement until the layer covered it, or until now."""
+def waits(load: Load, view: View, positions: Positions) -> Iterator[float]:
+    """Seconds from each record's timestamp until the layer covered it, or until now."""
     topics = {CONTRACTS[stream].topic for stream in view.streams}
     for place in [place for place in load.offsets if place[0] in topics]:
         ends = [ends.get(place, 0) for _, ends in positions]
         for offset, at in zip(load.offsets[place], load.times[place], strict=True):
-            if since <= at < until:
-                covered = bisect_right(ends, offset)
-                yield (positions[covered][0] if covered < len(positions) else time.time()) - at
+            covered = bisect_right(ends, offset)
+            yield (positions[covered][0] if covered < len(positions) else time.time()) - at
 
 
 def processes() -> Iterator[tuple[psutil.Process, str]]:
@@ -198,14 +211,14 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--rate", type=float, default=100)
     arguments.add_argument("--minutes", type=float, default=10)
-    arguments.add_argument("--warm-up", type=float, default=5, help="minutes before the first event that counts")
+    arguments.add_argument("--warm-up", type=float, default=5, help="minutes before the first record that counts")
     arguments.add_argument("--json", type=Path, help="where the figures are written")
     options = arguments.parse_args()
     config, console = settings.load(), Console(width=120)
     views, load = list(chosen(config.views)), Load()
     watch, sending, looking = Watch(config, views), threading.Event(), threading.Event()
     threads = [
-        threading.Thread(target=load.run, args=(config, options.rate, sending)),
+        threading.Thread(target=trade, args=(config, options.rate, sending)),
         threading.Thread(target=watch.run, args=(looking,)),
     ]
     for thread in threads:
@@ -223,18 +236,19 @@ def main() -> None:
     looking.set()
     for thread in (*threads, meter):
         thread.join()
+    load.read(config, {CONTRACTS[stream].topic for view in views for stream in view.streams}, since, until)
     figures: dict[str, Any] = {"rate": options.rate, "minutes": options.minutes, "views": {}}
     table = Table("view", *(f"{layer} {name}" for layer in LAYERS for name in ("p50", "p95", "max")))
     of_layer: dict[str, list[float]] = defaultdict(list)
     for view in views:
-        row = {layer: list(waits(load, view, watch.seen[layer, view.name], since, until)) for layer in LAYERS}
+        row = {layer: list(waits(load, view, watch.seen[layer, view.name])) for layer in LAYERS}
         for layer in LAYERS:
             of_layer[layer] += row[layer]
         figures["views"][view.name] = {layer: quantiles(row[layer]) for layer in LAYERS}
         table.add_row(view.name, *(str(v) for layer in LAYERS for v in quantiles(row[layer]).values()))
     figures["all"] = {layer: quantiles(of_layer[layer]) for layer in LAYERS}
     figures["worst_p95"] = {layer: max(v[layer].get("p95", 0) for v in figures["views"].values()) for layer in LAYERS}
-    figures["events"] = sum(since <= at < until for times in load.times.values() for at in times)
+    figures["records"] = sum(map(len, load.times.values()))
     figures["cpu_seconds_a_minute"] = {part: round(cpu / options.minutes, 1) for part, cpu in meter.cpu.items()}
     figures["memory_gb"] = round(max(meter.memory) / 1e9, 2)
     figures["dropped_rows"] = dropped(config)

@@ -115,11 +115,13 @@ class SmallCommits:
             return
         properties = _properties(txn, record)
         on = _same_key(rows, key)
+        before = self._table.version()
         merge = self._table.merge(rows, on, source_alias="s", target_alias="t", commit_properties=properties)
         with self._committing():
             merge.when_matched_update_all(newer).when_not_matched_insert_all().execute()
-        # delta-rs does not commit a MERGE that changes nothing.
-        self.append(self.schema.empty_table(), txn, record)
+        if self._table.version() == before:
+            # delta-rs does not commit a MERGE that changes nothing.
+            self.append(self.schema.empty_table(), txn, record)
 
     def file_sizes(self) -> dict[Partition, list[int]]:
         """The bytes of each data file of the table, by partition. A table without partitions has one, which is empty."""

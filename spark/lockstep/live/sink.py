@@ -7,6 +7,7 @@ micro-batches.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -39,6 +40,8 @@ TIDY_EVERY = 200
 # A busy table has a new version, with new files, each second. Nobody reads one for longer than a task of the live pool may take,
 # and reconciliation asks no older commit who has written a row.
 OLD_FILES_HOURS = 6
+# A commit works for 0.03 s and waits for as long, and a keyed job has up to 18 of them.
+_COMMITS_AT_ONCE = 4
 PROPERTIES = {
     "delta.logRetentionDuration": "interval 2 days",
     "delta.deletedFileRetentionDuration": f"interval {OLD_FILES_HOURS} hours",
@@ -74,9 +77,15 @@ class Sink:
             return
         batch = Checkpoint(self.job.location(config)).batch(batch_id)
         of_views, shown = _by_view(found) if "_row" in found.column_names else (_by_window(found), {})
-        for label, sink in self.views.items():
-            if label in of_views:
-                sink(rows.sparkSession, config, of_views[label], batch, shown.get(sink.clock, 0))
+        sinks = {label: sink for label, sink in self.views.items() if label in of_views}
+        with ThreadPoolExecutor(_COMMITS_AT_ONCE) as threads:
+            commits = {
+                label: threads.submit(sink.write, config, of_views[label], batch, shown.get(sink.clock, 0))
+                for label, sink in sinks.items()
+            }
+        # One view after the other: what sends them belongs to one thread.
+        for label, sink in sinks.items():
+            sink.alert(rows.sparkSession, commits[label].result(), batch)
 
 
 def _by_window(rows: pa.Table) -> Mapping[str, Rows]:
@@ -120,8 +129,8 @@ class ViewSink:
         self._table: SmallCommits | None = None
         self._tidied = 0
 
-    def __call__(self, spark: "SparkSession", config: "Settings", found: Rows, batch: Batch, watermark: int) -> None:
-        """Write what the job found: the view's columns, in any order.
+    def write(self, config: "Settings", found: Rows, batch: Batch, watermark: int) -> pa.Table:
+        """Write what the job found: the view's columns, in any order. Returns the rows as they are in the table.
 
         Args:
             watermark: what the view's clock shows (milliseconds, UTC); 0 of a windowed view.
@@ -131,15 +140,18 @@ class ViewSink:
         if not isinstance(found, pa.Table):
             found = as_table(found, schema.remove(schema.get_field_index(_WRITTEN_AT)))
         rows = self._written(found, schema)
-        if not rows.num_rows:
-            return
-        self._write(table, rows, Txn(self.generation.txn_app, batch.number), self._record(batch, watermark))
-        if self.alerts:
+        if rows.num_rows:
+            self._write(table, rows, Txn(self.generation.txn_app, batch.number), self._record(batch, watermark))
+            if table.version // TIDY_EVERY > self._tidied:
+                compact(table)
+                table.vacuum(OLD_FILES_HOURS)
+                self._tidied = table.version // TIDY_EVERY
+        return rows
+
+    def alert(self, spark: "SparkSession", rows: pa.Table, batch: Batch) -> None:
+        """Send the rows as alerts, if the view raises any."""
+        if self.alerts and rows.num_rows:
             self.alerts(spark.createDataFrame(rows), batch.number)
-        if table.version // TIDY_EVERY > self._tidied:
-            compact(table)
-            table.vacuum(OLD_FILES_HOURS)
-            self._tidied = table.version // TIDY_EVERY
 
     def _opened(self, config: "Settings") -> SmallCommits:
         if self._table is None:

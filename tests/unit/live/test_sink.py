@@ -48,13 +48,13 @@ def minutes(tmp_path, monkeypatch):
     view, settings, utc = VIEWS["page_views_per_minute"], Settings(), pa.timestamp("us", "UTC")
     columns = {"window_start": utc, "window_end": utc, "page": pa.string(), "views": pa.int64(), "_updated_at": utc}
     DeltaTable.create(path(settings, live_of(view)), pa.schema(columns.items()))
-    write_rows = ViewSink(Generation(view.name), view)
+    written = ViewSink(Generation(view.name), view)
 
     def write(minute):
         at = START + timedelta(minutes=minute)
         row = {"window_start": at, "window_end": at, "page": "/", "views": minute}
         found = pa.Table.from_pylist([row], pa.schema([*columns.items()][:-1]))
-        write_rows(None, settings, found, Batch(minute, (), 0, 0, {}), 0)
+        written.write(settings, found, Batch(minute, (), 0, 0, {}), 0)
 
     return Path(path(settings, live_of(view))), write
 
