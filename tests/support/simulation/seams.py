@@ -4,7 +4,8 @@ Everything above these seams is the real code.
 """
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -240,6 +241,25 @@ class _Lease:
     acquire = staticmethod(_nothing)
 
 
+class _InAnyOrder:
+    """As ``ThreadPoolExecutor``: what is submitted runs in the order that the seed says, so that a kill may leave any of it."""
+
+    def __init__(self, _at_once: int) -> None:
+        self._waiting: list[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = []
+
+    def __enter__(self) -> "_InAnyOrder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        current().random.shuffle(self._waiting)
+        for future, function, arguments in self._waiting:
+            future.set_result(function(*arguments))
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+        self._waiting.append((Future(), function, arguments))
+        return self._waiting[-1][0]
+
+
 def _checkpoint(location: str) -> Any:
     return current().jobs[location].checkpoint
 
@@ -282,7 +302,7 @@ def installed() -> Iterator[pytest.MonkeyPatch]:
         put(going_on, result=engine.result, machines=engine.machines, SavedMachines=Machines)
         put(going_on, definition_version=_definition, failpoint=_failpoint)
         put(sink, settings=_Settings, lease=_Lease, Checkpoint=_checkpoint, SmallCommits=Commits)
-        put(sink, definition_version=_definition, newest=engine.newest_of_each)
+        put(sink, definition_version=_definition, newest=engine.newest_of_each, ThreadPoolExecutor=_InAnyOrder)
         put(lake, drop=_drop, tables=_tables, schema=lambda world, table: Commits(world, table).schema)
         put(lake, last_transaction=lambda world, table, app: world.lake.tables[table].transactions.get(app, 0))
         put(records, put=World.put, of_each_key=World.records_of)

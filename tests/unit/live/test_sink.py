@@ -1,12 +1,14 @@
-"""Of the rows that one micro-batch has for a key, the one of the highest revision is written, over the one that is there."""
+"""The rows of a micro-batch are in their tables once, of each key the one of the highest revision."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.ports import own_ports
@@ -18,8 +20,8 @@ from lockstep.lake.paths import path
 from lockstep.lake.small_commits import SmallCommits, newest
 from lockstep.live import sink
 from lockstep.live.checkpoint import Batch
-from lockstep.live.generation import Generation
-from lockstep.live.sink import ViewSink
+from lockstep.live.generation import Generation, Job
+from lockstep.live.sink import Sink, ViewSink
 from lockstep.settings import Settings
 
 START = datetime(2026, 11, 10, 10, tzinfo=UTC)
@@ -93,3 +95,42 @@ def test_a_window_is_replaced_in_every_time_zone_of_the_worker(tmp_path, monkeyp
         monkeypatch.undo()
         time.tzset()
     assert [row["views"] for row in DeltaTable(path(settings, live_of(view))).to_pyarrow_table().to_pylist()] == [2]
+
+
+class Spark:
+    """What ``foreachBatch`` gets: one row of each of some views, in one minute."""
+
+    sparkSession = None
+
+    def __init__(self, labels):
+        window = {"window_start": START, "window_end": START, "page": "/", "views": 1}
+        utc = pa.timestamp("us", "UTC")
+        kind = pa.list_(pa.struct({"window_start": utc, "window_end": utc, "page": pa.string(), "views": pa.int64()}))
+        rows = [{"_view": label, label: [window]} for label in labels]
+        self._rows = pa.Table.from_pylist(rows, pa.schema({"_view": pa.string(), **dict.fromkeys(labels, kind)}))
+
+    def _to_table(self):
+        return self._rows, None
+
+
+def test_a_micro_batch_fails_where_one_of_its_tables_takes_no_commit_and_the_others_keep_theirs(tmp_path, monkeypatch):
+    own_ports(monkeypatch, tmp_path)
+    monkeypatch.setattr(sink, "definition_version", lambda _: "1")
+    monkeypatch.setattr(sink.lease, "acquire", lambda *_: None)
+    monkeypatch.setattr(sink.Checkpoint, "batch", lambda _, number: Batch(number, (), 0, 0, {}))
+    declared, settings, utc = VIEWS["page_views_per_minute"], Settings(), pa.timestamp("us", "UTC")
+    columns = {"window_start": utc, "window_end": utc, "page": pa.string(), "views": pa.int64(), "_updated_at": utc}
+    views = [replace(declared, name=name) for name in ("first", "broken", "last")]
+    shared = Job("_windows", 1, declared.streams)
+    job = Sink([(Generation(view.name, shared=shared), view) for view in views])
+    tables = {view.name: path(settings, live_of(view)) for view in views}
+    for name in ("first", "last"):
+        DeltaTable.create(tables[name], pa.schema(columns.items()))
+    micro_batch = Spark([*job.views])
+    with pytest.raises(TableNotFoundError, match="broken"):
+        job(micro_batch, 5)
+    written = {name: DeltaTable(tables[name]).version() for name in ("first", "last")}
+    DeltaTable.create(tables["broken"], pa.schema(columns.items()))
+    job(micro_batch, 5)
+    assert {name: DeltaTable(tables[name]).version() for name in written} == written
+    assert [DeltaTable(table).to_pyarrow_table().num_rows for table in tables.values()] == [1, 1, 1]
