@@ -59,7 +59,7 @@ class Load:
         for topic in topics:
             ends = topic_offsets(config, topic).partitions
             firsts = offsets_at(config, [(topic, p) for p in ends], datetime.fromtimestamp(since, UTC))
-            ranges = [Range(topic, p, start, ends[p][1]) for (_, p), start in firsts.items()]
+            ranges = [Range(topic, "", p, start, ends[p][1]) for (_, p), start in firsts.items()]
             for record in read_small(config, ranges).select(["partition", "offset", "timestamp"]).to_pylist():
                 at = record["timestamp"].timestamp()
                 if since <= at < until:

@@ -1,14 +1,22 @@
-"""Spark's daemon of Python workers, with one change: Python does not look for modules in archives.
+"""Spark's daemon of Python workers, with two changes.
 
-Spark puts one of its own jars on Python's path. Each task of a worker has Python forget what is on its path, and so reads the
-jar's list of 5,000 files again, in Python: longer than a small task takes. Nothing is imported from there.
+Python does not look for modules in archives. Spark puts one of its own jars on Python's path. Each task of a worker has Python
+forget what is on its path, and so reads the jar's list of 5,000 files again, in Python: longer than a small task takes. Nothing
+is imported from there.
+
+And the modules that state machines need are imported here, before the workers, which are forks of the daemon: else each of them
+takes half a CPU second for them, and 50 MB.
 
 Spark starts it by ``spark.python.daemon.module``.
 """
 
+import gc
 import sys
+from importlib import import_module
 
 _ARCHIVES = (".jar", ".zip")
+# Spark's worker imports the first one as soon as a function takes or gives Arrow.
+_MODULES = ("pandas", "lockstep.live.machine", "lockstep.batch.compute")
 
 
 def leave_out_archives() -> None:
@@ -23,4 +31,8 @@ if __name__ == "__main__":
     # Imported here: it reads the command line, and from now on not from an archive.
     from pyspark.daemon import manager
 
+    for module in _MODULES:
+        import_module(module)
+    # A worker's collections leave alone what it shares with the daemon.
+    gc.freeze()
     manager()  # type: ignore[no-untyped-call]

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.support.ports import BRIEF, PORTS, TRUSTED, free_ports
+from tests.support.ports import PORTS, TRUSTED, free_ports
 from tests.support.wheel import build
 
 # What `lockstep new` needs for a stream of parcels that come back.
@@ -64,7 +64,7 @@ def environment(folder: Path) -> dict[str, str]:
     kept["LOCKSTEP_CACHE"] = os.environ.get("LOCKSTEP_CACHE", "~/.cache/lockstep")
     ports = {f"LOCKSTEP_{name.upper()}": str(port) for name, port in zip(PORTS, free_ports(len(PORTS)), strict=True)}
     path = f"{folder / 'bin'}{os.pathsep}{programs_but_java(folder / 'programs')}"
-    return kept | ports | {"PATH": path, "JDK_JAVA_OPTIONS": f"{TRUSTED} {BRIEF}"}
+    return kept | ports | {"PATH": path, "JDK_JAVA_OPTIONS": TRUSTED}
 
 
 @contextmanager

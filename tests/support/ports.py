@@ -21,8 +21,6 @@ from lockstep.stack.stack import Stack
 FLOW = ["postgres", "kafka", "spark"]
 # Each jar is checked against its SHA-256. Verifying the bytecode of 20,000 classes would take a tenth of a server's start.
 TRUSTED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-# A server of tests runs everything a few times: to compile less thoroughly saves a tenth of its CPU (docs/performance.md).
-BRIEF = "-XX:InlineSmallCode=1000 -XX:MaxInlineLevel=9 -XX:FreqInlineSize=200 -XX:-DoEscapeAnalysis -XX:-UseCodeCacheFlushing"
 # For servers that are killed often: the JVM's second compiler pays off too late for them.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 # Below those that Linux gives to connections (32768 to 60999), and above those of Lockstep's own settings.
@@ -61,7 +59,7 @@ def own_ports(patch: pytest.MonkeyPatch, home: Path, ports: list[int] | None = N
         java: further options for the servers' JVMs.
     """
     patch.setenv("LOCKSTEP_HOME", str(home))
-    patch.setenv("JDK_JAVA_OPTIONS", f"{TRUSTED} {BRIEF} {java}", prepend=" ")
+    patch.setenv("JDK_JAVA_OPTIONS", f"{TRUSTED} {java}", prepend=" ")
     for name, port in zip(PORTS, ports or free_ports(len(PORTS)), strict=True):
         patch.setenv(f"LOCKSTEP_{name.upper()}", str(port))
 

@@ -28,10 +28,19 @@ SPARK_OPENS = (
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.noUnsafe=false",
 )
+# On fewer cores, the JVM has one thread for each compiler. While others want the cores, thousands of methods wait for it, and run
+# ten times slower until then, which keeps the cores busy: a server did not get out of that within half an hour.
+_MANY_CORES = 8
 # The thresholds of the second compiler (C2) are four times the JVM's own: Catalyst has much code that runs seldom, and a fresh
-# server spent 36 % of its CPU in C2. The code cache is twice the JVM's own 240 MB: many queries fill those in ten minutes, and
-# then the JVM drops compiled code and compiles it again. Metaspace grows to that size without a full collection at each step.
+# server spent 36 % of its CPU in C2. It inlines less, and looks for no objects that do not escape: trees of plans gain nothing by
+# that. The code cache is twice the JVM's own 240 MB: many queries fill those in ten minutes, and then the JVM drops compiled code
+# and compiles it again. Metaspace grows to that size without a full collection at each step.
 COMPILERS = (
+    *(("-XX:CICompilerCount=5",) if (os.cpu_count() or 1) < _MANY_CORES else ()),
+    "-XX:InlineSmallCode=1000",
+    "-XX:MaxInlineLevel=9",
+    "-XX:FreqInlineSize=200",
+    "-XX:-DoEscapeAnalysis",
     "-XX:MetaspaceSize=256m",
     "-XX:ReservedCodeCacheSize=480m",
     "-XX:Tier4InvocationThreshold=20000",
