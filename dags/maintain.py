@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import CronTriggerTimetable, dag, task
 
-from lockstep.airflow_task import reported
+from lockstep.airflow_task import give_way, reported
 from lockstep.orchestration import BACKFILL_POOL, defaults
 
 
@@ -26,6 +26,7 @@ def maintain():
     def compact_and_vacuum(run_id: str) -> list[str]:
         from lockstep import tasks
 
+        give_way()
         with reported() as results:
             return tasks.maintain(run_id, results)
 
@@ -33,12 +34,14 @@ def maintain():
     def clean_airflow() -> None:
         from lockstep import tasks
 
+        give_way()
         tasks.clean_airflow()
 
     @task(task_id="dbt_docs")
     def document_marts() -> str:
         from lockstep import marts_tasks
 
+        give_way()
         return marts_tasks.document_marts()
 
     @task(task_id="dbt_source_freshness")

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from airflow.sdk import CronTriggerTimetable, dag, task
 
 from lockstep.airflow_marts import mart_tasks, told
-from lockstep.airflow_task import reported
+from lockstep.airflow_task import give_way, reported
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import LIVE_POOL, defaults
 
@@ -34,6 +34,7 @@ def marts():
     def build_touched_days(run_id: str) -> list[str]:
         from lockstep import marts_tasks
 
+        give_way()
         with told() as progress, reported() as results:
             return marts_tasks.bring_up_marts(run_id, results, progress)
         return []

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from airflow.sdk import CronTriggerTimetable, dag, task
 
-from lockstep.airflow_task import reported
+from lockstep.airflow_task import give_way, reported
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import LIVE_POOL, defaults
 
@@ -33,6 +33,7 @@ def reconcile():
     def compare(run_id: str) -> dict[str, str]:
         from lockstep import tasks
 
+        give_way()
         with reported() as results:
             return tasks.reconcile(run_id, results)
 

@@ -21,7 +21,7 @@ from typing import Any
 from airflow.sdk import CronDataIntervalTimetable, dag, task
 
 from lockstep.airflow_marts import mart_tasks, told
-from lockstep.airflow_task import reported
+from lockstep.airflow_task import give_way, reported
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BACKFILL_POOL, defaults
 
@@ -54,6 +54,7 @@ def rollup_daily():
         from lockstep import marts_tasks
 
         again = dag_run.run_type != "scheduled"
+        give_way()
         with told() as progress, reported() as results:
             return marts_tasks.rebuild_day(data_interval_start, data_interval_end, run_id, again, results, progress)
         return {}

@@ -26,7 +26,12 @@ Connect = Callable[["Settings", str], AbstractContextManager["SparkSession"]]
 
 
 def for_each(
-    name: str, work: "Work[Item, Result]", items: Iterable[Item], run_id: str, connect: Connect = connect
+    name: str,
+    work: "Work[Item, Result]",
+    items: Iterable[Item],
+    run_id: str,
+    connect: Connect = connect,
+    at_once: int | None = None,
 ) -> dict[str, Result]:
     """Do the work for each item, and return what it returned, by item, in the order of the items; without those of None.
 
@@ -34,6 +39,7 @@ def for_each(
 
     Args:
         name: of the work, for the Spark server's UI and for messages.
+        at_once: the most items at a time; None: as many as there are cores.
 
     Raises:
         SomeFailed: some items failed. The message names them with their reasons; the others are done.
@@ -54,7 +60,7 @@ def for_each(
                     if result is not None:
                         results[item.name] = result
 
-    _in_threads(drain, min(settings.cores, len(items)))
+    _in_threads(drain, min(at_once or settings.cores, len(items)))
     failures.check(name)
     return {item.name: results[item.name] for item in items if item.name in results}
 

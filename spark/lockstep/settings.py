@@ -314,6 +314,11 @@ class Settings(BaseSettings):
         return remote.rstrip("/")
 
     @property
+    def background_threads(self) -> int:
+        """How many threads may work on what comes after the gates: half of the cores. Live queries and refine have the others."""
+        return max(1, self.cores // 2)
+
+    @property
     def schema_prefix(self) -> str:
         """What comes before the layer in the names of Spark's catalog, such as ``dev_`` in ``dev_gold.orders``."""
         return f"{self.env}_" if self.env else ""

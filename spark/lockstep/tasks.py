@@ -195,7 +195,7 @@ def reconcile(run_id: str, results: Results) -> dict[str, str]:
             merged.publish(spark, settings, views)
 
     with _and_then(publish):
-        reports = for_each("reconcile", compare, views, run_id)
+        reports = for_each("reconcile", compare, views, run_id, at_once=settings.background_threads)
     return verdicts(reports.values())
 
 

@@ -87,6 +87,12 @@ def test_two_items_are_worked_on_at_once_in_sessions_of_their_own(settings: Sett
     assert sessions.opened == 2
 
 
+def test_no_more_items_are_worked_on_at_once_than_the_caller_says(settings: Settings) -> None:
+    sessions = Sessions()
+    assert len(for_each("reconcile", ten, STREAMS, "run-1", sessions.connect, at_once=1)) == len(STREAMS)
+    assert sessions.opened == 1
+
+
 def test_without_an_item_no_session_is_opened(settings: Settings) -> None:
     sessions = Sessions()
     assert worked(ten, sessions, []) == {}

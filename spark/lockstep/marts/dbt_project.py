@@ -88,6 +88,7 @@ def variables(settings: "Settings") -> dict[str, str]:
         "LOCKSTEP_LAKE": settings.lake,
         "LOCKSTEP_DBT": str(_PLATFORM),
         "LOCKSTEP_DBT_SCHEMA": settings.dbt_schema,
+        "LOCKSTEP_DBT_THREADS": str(settings.background_threads),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
 

@@ -23,6 +23,8 @@ from lockstep.stack import net, postgres
 from lockstep.stack.errors import StackError, Unhealthy
 from lockstep.stack.services import Launch, Service, inherited, log_file, python_path
 
+# On busy cores, Airflow and its tasks get the time of less than half a process: live views promise seconds, and batch minutes.
+_NICE = 4
 # The longest that the API server takes to open the API of the tasks: many times what it takes on a busy machine.
 _OPENING_SECONDS = 180.0
 
@@ -192,7 +194,7 @@ def _state(settings: Settings, component: str) -> dict[str, str]:
 
 def _launch(settings: Settings, arguments: list[str]) -> Launch:
     prepare(settings)
-    return Launch([*_COMMAND, *arguments], configuration(settings), airflow_home(settings))
+    return Launch([*_COMMAND, *arguments], configuration(settings), airflow_home(settings), nice=_NICE)
 
 
 def _passwords(settings: Settings) -> Path:

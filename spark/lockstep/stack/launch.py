@@ -28,6 +28,7 @@ def become(launch: Launch, env: dict[str, str], stop_signal: str) -> None:
     # A supervisor that is killed would leave its services behind, with their ports and the lease. The service's own signal,
     # because PostgreSQL waits for its clients when it gets another. After the change of user, which would clear the request.
     processes.signal_when_parent_ends(signal.Signals[f"SIG{stop_signal}"])
+    os.nice(launch.nice)
     if launch.cwd:
         os.chdir(launch.cwd)
     for descriptor in launch.keep_open:

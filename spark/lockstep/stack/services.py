@@ -22,6 +22,7 @@ class Launch:
         cwd: the working directory.
         user: the account that the process runs as when the stack runs as root.
         keep_open: file descriptors that the process inherits (a lease).
+        nice: how far the process, and those that it starts, give way to others on a busy machine.
     """
 
     argv: list[str]
@@ -29,6 +30,7 @@ class Launch:
     cwd: Path | None = None
     user: str | None = None
     keep_open: tuple[int, ...] = ()
+    nice: int = 0
 
 
 def nothing(_settings: Settings) -> None:

@@ -148,5 +148,5 @@ SERVICE = Service(
     launch=launch,
     prepare=prepare,
     ports=("spark_port", "spark_ui_port"),
-    megabytes=2400,
+    megabytes=2500,
 )
