@@ -117,7 +117,9 @@ def inherited(settings: Settings) -> dict[str, str]:
     Without ``PYTHONDONTWRITEBYTECODE``: with it, Airflow compiles itself at each start.
     """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | environment(settings) | {"TZ": "UTC", "PYTHONPATH": python_path(settings)}
+    # glibc gives each thread a memory arena of its own, and seldom returns memory to the system.
+    own = {"TZ": "UTC", "PYTHONPATH": python_path(settings), "MALLOC_ARENA_MAX": "2"}
+    return kept | environment(settings) | own
 
 
 def python_path(settings: Settings, *folders: Path) -> str:

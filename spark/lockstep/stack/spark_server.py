@@ -66,8 +66,6 @@ def launch(settings: Settings) -> Launch:
         # Python workers look there for a PySpark in a zip. A zip has no bytecode, so each worker would compile PySpark again.
         "SPARK_HOME": "",
         "JAVA_HOME": str(find_java().home),
-        # glibc gives each thread a memory arena of its own, and seldom returns memory to the system.
-        "MALLOC_ARENA_MAX": "2",
     }
     return Launch(
         argv, env | network(settings), settings.home, keep_open=() if lease_descriptor is None else (lease_descriptor,)
