@@ -4,10 +4,13 @@ What it costs depends on the new rows and on the number of machines, and not on 
 all of history gives: however a machine's events are divided among calls, its rows are the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lockstep import lake, ledger
 from lockstep.batch.compute import go_on, machines, result
@@ -25,13 +28,13 @@ from lockstep.ledger.ranges import where_below
 from lockstep.session import collect
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from lockstep.definition.keyed import Row
     from lockstep.settings import Settings
 
 # Live is at most a few roll-ups behind: reconciliation goes on from the machines of the last one that live has passed.
 KEPT = 5
+# Events that are Python's objects at a time.
+AT_ONCE = 50_000
 
 
 def roll_up(
@@ -78,19 +81,36 @@ def roll_up(
     _tidy(settings, files, table)
 
 
-def process_new(
-    view: Keyed, saved: "pa.Table", new_events: "pa.Table", until: datetime
-) -> "tuple[list[Row], pa.Table]":
+def process_new(view: Keyed, saved: pa.Table, new_events: pa.Table, until: datetime) -> "tuple[list[Row], pa.Table]":
     """Give machines the events that are new since they were saved, and call their timers before an instant (UTC).
 
     Returns:
         The new rows, and the machines after.
     """
-    out, after = go_on(view, saved, new_events.to_pylist(), until, view.upserts)
-    return final(view, out), after
+    out: list[Row] = []
+    after = []
+    for machines_before, events in _by_keys(saved, new_events):
+        rows, machines_after = go_on(view, machines_before, events.to_pylist(), until, view.upserts)
+        out += final(view, rows)
+        after.append(machines_after)
+    return final(view, out), pa.concat_tables(after)
 
 
-def machines_at(settings: "Settings", view: Keyed, entry: ledger.Entry) -> "pa.Table | None":
+def _by_keys(saved: pa.Table, new_events: pa.Table) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """The machines and their events, some keys at a time where the events are many: in Python, one takes a kilobyte or two."""
+    pieces = -(-new_events.num_rows // AT_ONCE)
+    if pieces <= 1:
+        yield saved, new_events
+        return
+    keys = sorted({*saved["_key"].to_pylist(), *new_events["_key"].to_pylist()})
+    size = -(-len(keys) // pieces)
+    for start in range(0, len(keys), size):
+        own = pa.array(keys[start : start + size], pa.string())
+        machines_before, events = (rows.filter(pc.is_in(rows["_key"], value_set=own)) for rows in (saved, new_events))
+        yield machines_before, events
+
+
+def machines_at(settings: "Settings", view: Keyed, entry: ledger.Entry) -> pa.Table | None:
     """The machines at an entry of gold; None if there are none, or if what they come from has changed since."""
     if entry.machines is None or entry.definition != definition_version(view):
         return None
@@ -98,7 +118,7 @@ def machines_at(settings: "Settings", view: Keyed, entry: ledger.Entry) -> "pa.T
     return SavedMachines(settings, view.name).load(entry.machines) if fits else None
 
 
-def newest_machines(settings: "Settings", view: Keyed, newest: ledger.Entry | None) -> "pa.Table | None":
+def newest_machines(settings: "Settings", view: Keyed, newest: ledger.Entry | None) -> pa.Table | None:
     """The machines at gold's newest entry, as :func:`machines_at`; None also if somebody else has changed gold since."""
     if newest is None or not ledger.untouched(settings, newest):
         return None
@@ -110,7 +130,7 @@ def kept(settings: "Settings", table: str) -> list[ledger.Entry]:
     return [*islice(ledger.entries(settings, table), KEPT)]
 
 
-def _from_history(view: Keyed, silver: Silver, until: datetime) -> "pa.Table":
+def _from_history(view: Keyed, silver: Silver, until: datetime) -> pa.Table:
     return collect(machines(view, silver, until)).cast(SCHEMA)
 
 

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
     from lockstep.definition import Keyed
 
-# So many new rows, some hundred megabytes, are given to saved machines in one task: a cycle that has fallen behind takes them. To
-# compute all of history instead would put it further behind.
-MOST_ROWS = 50_000
+# So many new rows of a view are given to saved machines: a cycle that has fallen behind takes them. To compute all of history
+# instead would put it further behind.
+MOST_ROWS = 200_000
+# Views that have at most so many new rows share a job, whose result goes through the memory of the server's driver.
+MOST_ROWS_TOGETHER = 50_000
 # By stream, rows of its silver log.
 Silver = Mapping[str, "DataFrame"]
 

@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
 from lockstep import lake, ledger
-from lockstep.batch.new_events import MOST_ROWS, Wanted, may_have, new_events
+from lockstep.batch.new_events import MOST_ROWS_TOGETHER, Wanted, may_have, new_events
 from lockstep.batch.plan import Intake, Plan, plan
 from lockstep.batch.summary import Summary, summary_of_few
 from lockstep.contracts import CONTRACTS
@@ -158,11 +158,10 @@ def _summary(view: "View", planned: Plan, rows: NewRows) -> Summary | None:
 
 
 def _goes_on(view: "View", planned: Plan) -> bool:
-    """Whether machines will process new events: they are saved, or too few are new to compute gold from history."""
+    """Whether machines will process a few new events: they are saved, or too few are new to compute gold from history."""
     saved = planned.newest is not None and planned.newest.machines is not None
-    return (
-        view.keeps_until and planned.size <= MOST_ROWS and (saved or (lake.is_small(planned.size) and not view.upserts))
-    )
+    few = planned.size <= MOST_ROWS_TOGETHER
+    return view.keeps_until and few and (saved or (lake.is_small(planned.size) and not view.upserts))
 
 
 def _groups(views: Iterable[Wanted]) -> list[list[Wanted]]:
