@@ -98,7 +98,7 @@ def process_new(view: Keyed, saved: pa.Table, new_events: pa.Table, until: datet
 
 def _by_keys(saved: pa.Table, new_events: pa.Table) -> Iterator[tuple[pa.Table, pa.Table]]:
     """The machines and their events, some keys at a time where the events are many: in Python, one takes a kilobyte or two."""
-    pieces = -(-new_events.num_rows // AT_ONCE)
+    pieces = -(-len(new_events) // AT_ONCE)
     if pieces <= 1:
         yield saved, new_events
         return
