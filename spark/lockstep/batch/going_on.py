@@ -91,9 +91,9 @@ def process_new(view: Keyed, saved: pa.Table, new_events: pa.Table, until: datet
     after = []
     for machines_before, events in _by_keys(saved, new_events):
         rows, machines_after = go_on(view, machines_before, events.to_pylist(), until, view.upserts)
-        out += final(view, rows)
+        out = final(view, out + rows)
         after.append(machines_after)
-    return final(view, out), pa.concat_tables(after)
+    return out, pa.concat_tables(after)
 
 
 def _by_keys(saved: pa.Table, new_events: pa.Table) -> Iterator[tuple[pa.Table, pa.Table]]:

@@ -27,6 +27,10 @@ from lockstep.settings import Settings
 START = datetime(2026, 11, 10, 10, tzinfo=UTC)
 
 SCHEMA = pa.schema([("user", pa.string()), ("page", pa.string()), ("views", pa.int64()), ("_revision", pa.int64())])
+TIME = pa.timestamp("us", "UTC")
+# The columns of page_views_per_minute, and the one that its live table has besides.
+MINUTES = pa.schema([("window_start", TIME), ("window_end", TIME), ("page", pa.string()), ("views", pa.int64())])
+UPDATED_AT = pa.field("_updated_at", TIME)
 texts = st.sampled_from(["a", "b", None])
 # Each machine numbers its rows, so a key has each revision once.
 rows = st.dictionaries(st.tuples(texts, texts, st.integers(1, 6)), st.integers(0, 9), max_size=20)
@@ -47,15 +51,14 @@ def minutes(tmp_path, monkeypatch):
     """The live table of views in minutes, and a function that writes one minute's row in a micro-batch of its own."""
     own_ports(monkeypatch, tmp_path)
     monkeypatch.setattr(sink, "definition_version", lambda _: "1")
-    view, settings, utc = VIEWS["page_views_per_minute"], Settings(), pa.timestamp("us", "UTC")
-    columns = {"window_start": utc, "window_end": utc, "page": pa.string(), "views": pa.int64(), "_updated_at": utc}
-    DeltaTable.create(path(settings, live_of(view)), pa.schema(columns.items()))
+    view, settings = VIEWS["page_views_per_minute"], Settings()
+    DeltaTable.create(path(settings, live_of(view)), MINUTES.append(UPDATED_AT))
     written = ViewSink(Generation(view.name), view)
 
     def write(minute):
         at = START + timedelta(minutes=minute)
         row = {"window_start": at, "window_end": at, "page": "/", "views": minute}
-        found = pa.Table.from_pylist([row], pa.schema([*columns.items()][:-1]))
+        found = pa.Table.from_pylist([row], MINUTES)
         written.write(settings, found, Batch(minute, (), 0, 0, {}), 0)
 
     return Path(path(settings, live_of(view))), write
@@ -78,10 +81,7 @@ def test_a_window_is_replaced_in_every_time_zone_of_the_worker(tmp_path, monkeyp
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     view, settings = VIEWS["page_views_per_minute"], Settings()
-    utc = pa.timestamp("us", "UTC")
-    schema = pa.schema(
-        [("window_start", utc), ("window_end", utc), ("page", pa.string()), ("views", pa.int64()), ("_updated_at", utc)]
-    )
+    schema = MINUTES.append(UPDATED_AT)
     DeltaTable.create(path(settings, live_of(view)), schema)
     try:
         for batch, views in enumerate([1, 2]):
@@ -104,8 +104,7 @@ class Spark:
 
     def __init__(self, labels):
         window = {"window_start": START, "window_end": START, "page": "/", "views": 1}
-        utc = pa.timestamp("us", "UTC")
-        kind = pa.list_(pa.struct({"window_start": utc, "window_end": utc, "page": pa.string(), "views": pa.int64()}))
+        kind = pa.list_(pa.struct(MINUTES))
         rows = [{"_view": label, label: [window]} for label in labels]
         self._rows = pa.Table.from_pylist(rows, pa.schema({"_view": pa.string(), **dict.fromkeys(labels, kind)}))
 
@@ -118,19 +117,18 @@ def test_a_micro_batch_fails_where_one_of_its_tables_takes_no_commit_and_the_oth
     monkeypatch.setattr(sink, "definition_version", lambda _: "1")
     monkeypatch.setattr(sink.lease, "acquire", lambda *_: None)
     monkeypatch.setattr(sink.Checkpoint, "batch", lambda _, number: Batch(number, (), 0, 0, {}))
-    declared, settings, utc = VIEWS["page_views_per_minute"], Settings(), pa.timestamp("us", "UTC")
-    columns = {"window_start": utc, "window_end": utc, "page": pa.string(), "views": pa.int64(), "_updated_at": utc}
+    declared, settings = VIEWS["page_views_per_minute"], Settings()
     views = [replace(declared, name=name) for name in ("first", "broken", "last")]
     shared = Job("_windows", 1, declared.streams)
     job = Sink([(Generation(view.name, shared=shared), view) for view in views])
     tables = {view.name: path(settings, live_of(view)) for view in views}
     for name in ("first", "last"):
-        DeltaTable.create(tables[name], pa.schema(columns.items()))
+        DeltaTable.create(tables[name], MINUTES.append(UPDATED_AT))
     micro_batch = Spark([*job.views])
     with pytest.raises(TableNotFoundError, match="broken"):
         job(micro_batch, 5)
     written = {name: DeltaTable(tables[name]).version() for name in ("first", "last")}
-    DeltaTable.create(tables["broken"], pa.schema(columns.items()))
+    DeltaTable.create(tables["broken"], MINUTES.append(UPDATED_AT))
     job(micro_batch, 5)
     assert {name: DeltaTable(tables[name]).version() for name in written} == written
     assert [DeltaTable(table).to_pyarrow_table().num_rows for table in tables.values()] == [1, 1, 1]
