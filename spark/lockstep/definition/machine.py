@@ -19,8 +19,9 @@ class MachineFailed(LockstepError):
 
 
 # For so long, and at most for twice as long (by the times of the commits), it is remembered which changes were processed. A
-# source that was killed sends again what it sent in its last minutes.
-SEEN_FOR = timedelta(days=30)
+# source that was killed sends again what it sent in its last minutes. All of it is written again with each micro-batch that has a
+# change for the machine: a product with a sale each few seconds would pay for a month of them.
+SEEN_FOR = timedelta(hours=1)
 # Since when, the positions by id since then, and those of the time before.
 Seen = list[Any]
 

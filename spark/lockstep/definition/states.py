@@ -10,12 +10,12 @@ _TIME, _DECIMAL = "$time", "$decimal"
 
 def dumps(value: Any) -> str:
     """The text of a state; raises TypeError for values that are neither JSON's nor ``datetime`` nor ``Decimal``."""
-    return json.dumps(value, default=_encode, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def loads(text: str) -> Any:
     """The state of a text. Numbers with a fraction become ``Decimal``, in plain JSON too."""
-    return json.loads(text, object_hook=_decode, parse_float=Decimal)
+    return _DECODER.decode(text)
 
 
 def instant(text: str) -> datetime:
@@ -42,3 +42,8 @@ def _decode(value: dict[str, Any]) -> Any:
     if value.keys() == {_DECIMAL}:
         return Decimal(value[_DECIMAL])
     return value
+
+
+# `json.dumps` and `json.loads` would make one for each call, which takes as long as a small text does.
+_ENCODER = json.JSONEncoder(default=_encode, separators=(",", ":"))
+_DECODER = json.JSONDecoder(object_hook=_decode, parse_float=Decimal)

@@ -131,8 +131,8 @@ def _by_cores(cores: int) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": str(cores),
         # In a few partitions there is nothing to merge, and Delta's statistics say in advance which side of a join is small.
         "spark.sql.adaptive.enabled": "false" if few else "true",
-        # On a small machine jobs are small, and schemas are wide: generating code takes longer than interpreting expressions, also
-        # for 90,000 rows at once. Spark then compiles no stages either.
+        # On a small machine jobs are small, and schemas are wide: generating code takes longer than interpreting expressions,
+        # also for 90,000 rows at once. Spark then compiles no stages either.
         "spark.sql.codegen.factoryMode": "NO_CODEGEN" if few else "FALLBACK",
         # VACUUM lists every table with this many tasks. Spark's 10,000 are meant for object stores.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(8 * cores),

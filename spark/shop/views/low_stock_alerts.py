@@ -1,8 +1,8 @@
 """Products with low stock: an alert begins below :data:`LOW` pieces, and ends at :data:`ENOUGH`.
 
 The history of the stock follows from the shop's own times (``counted_at``, ``ordered_at``), so it does not matter in which order
-the tables are read. Each product has one row, which changes with each alert and recovery. What happened longer than a month
-before the newest count is forgotten, as in :mod:`~shop.views.product_stock`.
+the tables are read. Each product has one row, which changes with each alert and recovery. What happened before some of its last
+counts is forgotten, as in :mod:`~shop.views.product_stock`.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from typing import Any
 
 from lockstep.definition import Event, Keyed
 from lockstep.definition.states import instant
-from shop.views.product_stock import INPUTS, remembered_from
+from shop.views.product_stock import INPUTS, REMEMBERED_COUNTS, newest_counts, remembered_from
 
 # Two limits, so that a stock around one of them does not raise alert after alert.
 LOW, ENOUGH = 20, 30
@@ -28,7 +28,7 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
 
     What happens after that instant, as nearly everything does, is added to it. Anything else is computed from the beginning.
     """
-    state = state or {"from": "", "counts": {}, "lines": {}, "until": "", "row": _NEVER_COUNTED}
+    state = state or {"counted": [], "counts": {}, "lines": {}, "until": "", "row": _NEVER_COUNTED}
     data = event.data
     is_count = event.stream == "inventory"
     changed, name, at, pieces = (
@@ -43,13 +43,15 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
         changed.pop(name, None)
     else:
         changed[name] = [at, pieces]
-    since = remembered_from(state["from"], at) if is_count and not data["_deleted"] else state["from"]
-    if is_next and since == state["from"] <= at:
+    counted = newest_counts(state["counted"], at) if is_count and not data["_deleted"] else state["counted"]
+    since = remembered_from(counted)
+    if is_next and since == remembered_from(state["counted"]) <= at:
         state["row"] = _after(state["row"], at, [(at, not is_count, pieces)])
         state["until"] = at
+        state["counted"] = counted
     else:
         kept = {of: {n: one for n, one in state[of].items() if one[0] >= since} for of in ("counts", "lines")}
-        state |= {"from": since} | kept | _from_the_beginning(kept["counts"].values(), kept["lines"].values())
+        state |= {"counted": counted} | kept | _from_the_beginning(kept["counts"].values(), kept["lines"].values())
     row = {k: instant(v) if v and k in _TIMES else v for k, v in state["row"].items()}
     return state, [{"product_id": data["product_id"]} | row]
 
@@ -94,8 +96,11 @@ VIEW = Keyed(
     },
     column_descriptions={
         "low": "Whether the product is low now: it fell below 20 pieces, and has not reached 30 since.",
-        "alerts": "How often it has become low, as far as is remembered: since a month before the last count.",
-        "since": "When the newest alert began (UTC); null: it was never low.",
+        "alerts": (
+            f"How often it has become low, as far as is remembered: since the earliest of its last {REMEMBERED_COUNTS} "
+            "counts."
+        ),
+        "since": "When the newest alert began (UTC), as far as is remembered; null: it was never low.",
         "lowest": "The fewest pieces during the newest alert; null: it was never low.",
         "recovered_at": "When the newest alert ended (UTC); null: it goes on, or there was none.",
         "stock": "Pieces left: the last count, less what was ordered since; null: it was never counted.",

@@ -1,18 +1,18 @@
 """Stock of each product now: the last count, less the pieces ordered since then. Cancellations bring pieces back.
 
-A count may be corrected, and then lines before it count again. So the lines of some time before the newest count are remembered
-(:data:`REMEMBERED_FOR`), and older ones are forgotten: what is remembered follows from the rows alone, in whatever order they are
-read.
+A count may be corrected, and then lines before it count again. So the lines since some counts before the newest one are
+remembered (:data:`REMEMBERED_COUNTS`), and older ones are forgotten: what is remembered follows from the rows alone, in whatever
+order they are read. How much that is depends on how often a product is counted, and not on how much of it is sold.
 """
 
 from datetime import timedelta
 from typing import Any
 
 from lockstep.definition import Event, Input, Keyed
-from lockstep.definition.states import instant, text
+from lockstep.definition.states import instant
 
-# How long before the newest count of a product its lines still count, if that count is deleted or moved back.
-REMEMBERED_FOR = timedelta(days=30)
+# What happened before the earliest of so many counts of a product is forgotten.
+REMEMBERED_COUNTS = 5
 
 INPUTS = (
     Input("inventory", "product_id", ("product_id", "stock", "counted_at"), time="_committed_at"),
@@ -31,32 +31,37 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
 
     Its times are texts as events have them, which sort as the times do: a product may have thousands of lines.
     """
-    state = state or {"count": None, "from": "", "lines": {}, "sold": 0}
+    state = state or {"count": None, "counted": [], "lines": {}, "sold": 0}
     data = event.data
     if event.stream == "inventory":
         state["count"] = None if data["_deleted"] else {"stock": data["stock"], "at": data["counted_at"]}
         if not data["_deleted"]:
-            state["from"] = remembered_from(state["from"], data["counted_at"])
-            state["lines"] = {number: line for number, line in state["lines"].items() if line[0] >= state["from"]}
+            state["counted"] = newest_counts(state["counted"], data["counted_at"])
+            since = remembered_from(state["counted"])
+            state["lines"] = {number: line for number, line in state["lines"].items() if line[0] >= since}
         state["sold"] = sum(_since(state, line) for line in state["lines"].values())
     else:
         number, line = f"{data['order_id']}/{data['line_no']}", [data["ordered_at"], data["quantity"]]
         previous = state["lines"].pop(number, None)
         state["sold"] -= _since(state, previous) if previous else 0
-        if not data["_deleted"] and line[0] >= state["from"]:
+        if not data["_deleted"] and line[0] >= remembered_from(state["counted"]):
             state["lines"][number] = line
             state["sold"] += _since(state, line)
     return state, [_row(data["product_id"], state)]
 
 
-def remembered_from(since: str, counted_at: str) -> str:
-    """From when on what happened to a product is remembered after a count; a whole day, so that this does not change often.
+def newest_counts(counted: list[str], at: str) -> list[str]:
+    """When a product was counted the last times, in order, after one more count.
 
     Args:
-        since: from when on it was until now.
+        counted: the same before it.
     """
-    day = (instant(counted_at) - REMEMBERED_FOR).replace(hour=0, minute=0, second=0, microsecond=0)
-    return max(since, text(day))
+    return sorted({*counted, at})[-REMEMBERED_COUNTS:]
+
+
+def remembered_from(counted: list[str]) -> str:
+    """From when on what happened to a product is remembered, after its :func:`newest_counts`; empty: it all is."""
+    return counted[0] if len(counted) == REMEMBERED_COUNTS else ""
 
 
 def _since(state: Any, line: list[Any]) -> int:

@@ -1,7 +1,7 @@
 """Stock of each product: the last count, less the order lines that exist and are not older."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from tests.shop.oracles.changes import Change, current, history
@@ -22,11 +22,9 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
 
 
 def remembered_from(product: str, counts: list[Change]) -> datetime:
-    """Lines and counts before this day are forgotten: it is 30 days before the newest count that there ever was."""
-    times = [parsed(c.after["counted_at"]) for c in counts if c.after and c.after["product_id"] == product]
-    if not times:
-        return datetime.min.replace(tzinfo=UTC)
-    return datetime.combine(max(times).date() - timedelta(days=30), time(), UTC)
+    """Lines and counts before this time are forgotten: the earliest of the last five times of counts that there ever were."""
+    times = {parsed(c.after["counted_at"]) for c in counts if c.after and c.after["product_id"] == product}
+    return sorted(times)[-5] if len(times) >= 5 else datetime.min.replace(tzinfo=UTC)
 
 
 def _row(product: str, count: dict[str, Any] | None, lines: list[dict[str, Any]], since: datetime) -> dict[str, Any]:

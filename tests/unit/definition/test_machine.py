@@ -17,10 +17,9 @@ VIEW = Keyed(
 )
 
 
-def change(row: str, day: float, position: int | None = None) -> Event:
-    """A change of a row that was committed on a day; by default, positions grow with the days."""
-    at = round(day * 1000) if position is None else position
-    return Event(START + timedelta(days=day), row, "inventory", {"_deleted": False}, f"{at:020}")
+def change(row: str, minute: int) -> Event:
+    """A change of a row that was committed in a minute; positions grow with the minutes."""
+    return Event(START + timedelta(minutes=minute), row, "inventory", {"_deleted": False}, f"{minute:020}")
 
 
 def processed(machine: Machine, *changes: Event) -> list[str]:
@@ -37,13 +36,13 @@ def test_a_change_that_comes_again_is_not_processed_again_nor_is_an_older_one_of
 def test_it_is_remembered_for_the_time_before_too():
     machine = Machine()
     processed(machine, change("a", 0), change("b", 20))
-    a_month_later = SEEN_FOR.days + 1
-    assert processed(machine, change("c", a_month_later), change("b", 20), change("a", 0)) == ["c"]
+    later = SEEN_FOR // timedelta(minutes=1) + 1
+    assert processed(machine, change("c", later), change("b", 20), change("a", 0)) == ["c"]
 
 
 def test_what_is_remembered_of_rows_that_come_and_go_does_not_grow():
     machine, sizes = Machine(), []
-    for day in range(400):
-        processed(machine, change(f"row {day:03}", day))
+    for minute in range(800):
+        processed(machine, change(f"row {minute:03}", minute))
         sizes.append(len(machine.dump()))
-    assert max(sizes[300:]) <= 1.02 * max(sizes[:100])
+    assert max(sizes[600:]) <= 1.02 * max(sizes[:200])
