@@ -43,15 +43,16 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
         changed.pop(name, None)
     else:
         changed[name] = [at, pieces]
-    counted = newest_counts(state["counted"], at) if is_count and not data["_deleted"] else state["counted"]
-    since = remembered_from(counted)
-    if is_next and since == remembered_from(state["counted"]) <= at:
+    before = remembered_from(state["counted"])
+    if is_count and not data["_deleted"]:
+        state["counted"] = newest_counts(state["counted"], at)
+    since = remembered_from(state["counted"])
+    if is_next and since == before <= at:
         state["row"] = _after(state["row"], at, [(at, not is_count, pieces)])
         state["until"] = at
-        state["counted"] = counted
     else:
         kept = {of: {n: one for n, one in state[of].items() if one[0] >= since} for of in ("counts", "lines")}
-        state |= {"counted": counted} | kept | _from_the_beginning(kept["counts"].values(), kept["lines"].values())
+        state |= kept | _from_the_beginning(kept["counts"].values(), kept["lines"].values())
     row = {k: instant(v) if v and k in _TIMES else v for k, v in state["row"].items()}
     return state, [{"product_id": data["product_id"]} | row]
 

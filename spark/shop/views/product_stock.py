@@ -2,7 +2,7 @@
 
 A count may be corrected, and then lines before it count again. So the lines since some counts before the newest one are
 remembered (:data:`REMEMBERED_COUNTS`), and older ones are forgotten: what is remembered follows from the rows alone, in whatever
-order they are read. How much that is depends on how often a product is counted, and not on how much of it is sold.
+order they are read. How much that is depends on what is sold between counts, and not on time.
 """
 
 from datetime import timedelta

@@ -120,7 +120,7 @@ def test_an_alert_begins_below_the_threshold_and_ends_with_the_next_full_count()
     }
 
 
-def counted(*times):
+def counts_at(*times):
     """A product with ten pieces, of which one is ordered in the third second, is counted at these; then its row is deleted."""
     counts = [count("P1", 10 if second == 0 else 50, second) for second in times]
     moves = pairwise([None, *counts, None])
@@ -129,7 +129,7 @@ def counted(*times):
 
 
 def test_what_happened_before_the_last_five_counts_is_forgotten():
-    five, six = counted(0, 4, 5, 6, 7), counted(0, 4, 5, 6, 7, 8)
+    five, six = counts_at(0, 4, 5, 6, 7), counts_at(0, 4, 5, 6, 7, 8)
     assert [rows(ALERTS, *records[:-1])[-1]["alerts"] for records in (five, six)] == [1, 0]
     assert [rows(STOCK, *records)[-1]["sold"] for records in (five, six)] == [1, 0]
 
@@ -140,7 +140,7 @@ def change(stream, row, position, committed):
 
 @pytest.mark.parametrize("view", [STOCK, ALERTS], ids=lambda view: view.name)
 @pytest.mark.parametrize("every", [DAY, 1], ids=["a day", "a second"])
-def test_a_products_state_depends_on_how_often_it_is_counted_and_not_on_how_much_is_sold(view, every):
+def test_a_products_state_is_no_larger_after_many_counts_than_after_ten(view, every):
     state, sizes = None, {}
     for number in range(400):
         moment = at(number * every)
