@@ -100,19 +100,44 @@ def go_on(
     of_key: dict[str, list[Event]] = defaultdict(list)
     for row in rows:
         of_key[row["_key"]].append(event(row))
-    # The other machines, which are most of them, stay in Arrow.
-    has_event = pc.is_in(saved["_key"], value_set=pa.array([*of_key], pa.string()))
-    runs = pc.or_(has_event, pc.fill_null(pc.less(saved["_timer"], micros(until)), False))
-    before = {row["_key"]: row["_machine"] for row in saved.filter(runs).to_pylist()}
+    # The other machines, which are most of them, stay in Arrow, and so do the buckets that nobody needs.
+    names = _names(saved)
+    due = saved.filter(pc.fill_null(pc.less(saved["_timer"], micros(until)), False))["_key"].to_pylist()
+    keys = sorted({*of_key, *due})
+    before = {row["_key"]: row["_machine"] for row in _chosen(saved, names, map(_name, keys)).to_pylist()}
+    machines = {key: Machine.load(before.get(key)) for key in keys}
+    needed = [_name(key, number) for key, machine in machines.items() for number in machine.needed(view, of_key[key])]
+    buckets: dict[str, dict[int, str]] = defaultdict(dict)
+    for row in _chosen(saved, names, needed).to_pylist():
+        buckets[row["_key"]][row["_bucket"]] = row["_machine"]
     out: list[Row] = []
-    after = []
-    for key in sorted(of_key.keys() | before.keys()):
-        machine = Machine.load(before.get(key))
-        out += machine.run(view, _in_order(of_key[key]), until)
+    replaced, after = [*map(_name, before)], []
+    for key, machine in machines.items():
+        rows_of_key, changed = machine.run(view, _in_order(of_key[key]), until, buckets[key])
+        out += rows_of_key
+        replaced += [_name(key, number) for number in changed]
+        after += [{"_key": key, "_bucket": number, "_machine": text} for number, text in changed.items() if text]
         if not machine.is_over(upserts):
             timer = machine.next_timer(view)
             after.append({"_key": key, "_timer": timer and micros(timer), "_machine": machine.dump()})
-    return out, pa.concat_tables([saved.filter(pc.invert(runs)), pa.Table.from_pylist(after, schema=SCHEMA)])
+    others = saved.filter(pc.invert(pc.is_in(names, pa.array(replaced, pa.string()))))
+    return out, pa.concat_tables([others, pa.Table.from_pylist(after, schema=SCHEMA)])
+
+
+def _name(key: str, bucket: int | None = None) -> str:
+    """What a row of saved machines is found by."""
+    return f"{'' if bucket is None else bucket}/{key}"
+
+
+def _names(saved: "pa.Table") -> "pa.ChunkedArray":
+    """The name of each row."""
+    buckets = pc.fill_null(saved["_bucket"].cast(pa.string()), "")
+    return pc.binary_join_element_wise(buckets, saved["_key"], "/")
+
+
+def _chosen(saved: "pa.Table", names: "pa.ChunkedArray", of: "Iterable[str]") -> "pa.Table":
+    """The rows with some names."""
+    return saved.filter(pc.is_in(names, pa.array([*of], pa.string())))
 
 
 def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table], pa.Table]":

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 # ``_timer`` (microseconds, UTC): when the machine wants to act although no event comes. ``_machine``: see
-# :class:`~lockstep.definition.machine.Machine`.
-SCHEMA = pa.schema([("_key", pa.string()), ("_timer", pa.int64()), ("_machine", pa.string())])
+# :class:`~lockstep.definition.machine.Machine`. The other rows of its key are the buckets of its map state, with their numbers.
+SCHEMA = pa.schema([("_key", pa.string()), ("_bucket", pa.int32()), ("_timer", pa.int64()), ("_machine", pa.string())])
 
 
 def location(settings: "Settings", view: str, below: str = "_machines") -> str:

@@ -14,7 +14,7 @@ from lockstep.definition.columns import ddl
 from lockstep.definition.events import COLUMNS
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
-from lockstep.live.machine import KEY, MACHINES
+from lockstep.live.machine import BUCKETS, KEY, MACHINES
 from lockstep.live.timing_wheel import WAITING
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class StateStore:
     """One state store of a stateful operator, or one variable of a store that has several.
 
     Args:
-        variable: ``machines``, or ``waiting`` (events and timers that wait), of state machines; empty for other operators.
+        variable: of state machines ``machines``, ``buckets`` (of their map state) or ``waiting`` (events and timers that wait);
+            empty for other operators.
         rows: the number of keys after the last finished batch.
     """
 
@@ -161,8 +162,8 @@ def _read(spark: "SparkSession", location: str, row: Any, options: dict[str, str
     )
 
 
-def _machines(variable: "DataFrame") -> "DataFrame":
-    """The machines of a job, by view and key."""
+def _texts(variable: "DataFrame") -> "DataFrame":
+    """The machines of a job, by view and key, or their buckets."""
     return variable.select(F.col("user_map_key").alias("key"), F.col("user_map_value").alias("value"), "partition_id")
 
 
@@ -177,4 +178,4 @@ def _waiting(variable: "DataFrame") -> "DataFrame":
 
 
 # The state variables of machines that have rows of views.
-_VARIABLES = {MACHINES: _machines, WAITING: _waiting}
+_VARIABLES = {MACHINES: _texts, BUCKETS: _texts, WAITING: _waiting}

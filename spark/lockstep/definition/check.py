@@ -107,6 +107,8 @@ def _keyed(view: Keyed) -> Iterator[str]:
         yield "a timer at which nothing happens would come again and again: give on_timer too"
     if has_action and not has_timer:
         yield "on_timer would never be called: give timer too"
+    if has_timer and view.map_state:
+        yield "a timer has no event, so nobody knows which entries of map_state it touches: leave one of them out"
 
 
 def _input(read: Input) -> Iterator[str]:

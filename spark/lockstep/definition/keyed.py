@@ -13,6 +13,7 @@ from typing import Any
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.columns import Columns
+from lockstep.definition.map_state import MapState
 from lockstep.definition.view import END, MICROSECOND, Definition, Interval, Output, literal
 
 State = Any
@@ -91,7 +92,8 @@ class Keyed(Definition):
     """A view whose rows come out of one state machine per key.
 
     A state is kept as JSON: dicts, lists, strings, numbers, booleans, None, and also ``datetime`` (UTC) and ``Decimal``. A
-    machine starts with the state ``None``, and is removed when it returns it.
+    machine starts with the state ``None``, and is removed when it returns it. All of it is read and written again where a key has
+    events: what may become large is a ``map_state``.
 
     Args:
         inputs: the streams that it reads.
@@ -100,6 +102,7 @@ class Keyed(Definition):
         on_timer: ``(state, at) -> (state, rows)``, called when the timer ``at`` has come, before the events of that instant. The
             state that it returns must have a later timer, or none.
         lookback: no row depends on events that happened longer than this before it; None: all of history counts.
+        map_state: the dict in the state of which an event touches a few entries. A view with a timer has none.
     """
 
     inputs: tuple[Input, ...]
@@ -107,6 +110,7 @@ class Keyed(Definition):
     timer: Callable[[State], datetime | None] = _never
     on_timer: Callable[[State, datetime], tuple[State, list[Row]]] = _nothing
     lookback: timedelta | None = None
+    map_state: MapState | None = None
 
     @property
     def streams(self) -> tuple[str, ...]:

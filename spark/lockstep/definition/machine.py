@@ -1,7 +1,7 @@
 """The machine of one key: what it remembers, and how it goes on. Pure, and the same in both layers."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from lockstep.definition import states
-from lockstep.definition.keyed import Event, Keyed, advance
+from lockstep.definition.keyed import Event, Keyed, Row, advance
+from lockstep.definition.map_state import Opened, Texts, needed
 from lockstep.errors import LockstepError
 
 
@@ -19,29 +20,35 @@ class MachineFailed(LockstepError):
 
 
 # For so long, and at most for twice as long (by the times of the commits), it is remembered which changes were processed. A
-# source that was killed sends again what it sent in its last minutes. All of it is written again with each micro-batch that has a
-# change for the machine: a product with a sale each few seconds would pay for a month of them.
-SEEN_FOR = timedelta(hours=1)
+# source that was killed sends again what it sent in its last seconds, and a delete that refine writes for a TRUNCATE comes a
+# cycle or two of the batch layer after it. All of it is written again with each micro-batch that has a change for the machine: a
+# product with a sale each few seconds would pay for a month of them.
+SEEN_FOR = timedelta(minutes=15)
 # Since when, the positions by id since then, and those of the time before.
 Seen = list[Any]
+_NOTHING: Mapping[int, str] = {}
 
 
 @dataclass
 class Machine:
-    """What is kept of a machine, as JSON.
+    """What is kept of a machine, as JSON, beside the buckets of its map state.
 
     Args:
-        state: the view's.
+        state: the view's, without its map state.
         revision: of its last row.
         seen: what is remembered of a table's changes, by stream: since when, and the position of each row's newest change by the
             row's id, since then and in the time before.
         due: in the live layer, when the earliest of its timers that wait is due (milliseconds, UTC).
+        entries: how many its map state has.
+        buckets: in how many buckets these are.
     """
 
     state: Any = None
     revision: int = 0
     seen: dict[str, Seen] = field(default_factory=dict)
     due: int | None = None
+    entries: int = 0
+    buckets: int = 1
 
     @staticmethod
     def load(text: str | None) -> "Machine":
@@ -50,18 +57,45 @@ class Machine:
 
     def dump(self) -> str:
         """Its text."""
-        return states.dumps(vars(self))
+        return states.dumps({name: value for name, value in vars(self).items() if value != _NEW[name]})
 
-    def run(self, view: Keyed, events: list[Event], until: datetime | None) -> list[dict[str, Any]]:
-        """Process the events, and the timers before ``until``; the new rows.
+    def needed(self, view: Keyed, events: list[Event]) -> Collection[int]:
+        """The buckets of its map state that it needs to process the events."""
+        return needed(view.map_state, events, self.entries, self.buckets) if view.map_state else ()
+
+    def run(
+        self, view: Keyed, events: list[Event], until: datetime | None, stored: Mapping[int, str] = _NOTHING
+    ) -> tuple[list[Row], Texts]:
+        """Process the events, and the timers before ``until``.
+
+        Args:
+            stored: the texts of the needed buckets of its map state.
+
+        Returns:
+            The new rows, and the buckets that have changed.
 
         Raises:
             MachineFailed: the view's code failed.
         """
+        changed: Texts = {}
         with _failing(view):
-            self.state, rows = advance(view, self.state, _newer(self.seen, events), until)
+            if view.map_state is None:
+                self.state, rows = advance(view, self.state, _newer(self.seen, events), until)
+            else:
+                opened = Opened(view.map_state, events, self.entries, self.buckets, stored)
+                state = self.state if self.state is None else self.state | {view.map_state.name: opened.entries}
+                self.state, rows = advance(view, state, _newer(self.seen, events), until)
+                if self.state is None:
+                    changed, self.entries, self.buckets = self.all_removed(), 0, 1
+                else:
+                    changed = opened.close(self.state.pop(view.map_state.name))
+                    self.entries, self.buckets = opened.size, opened.buckets
         self.revision += len(rows)
-        return rows
+        return rows, changed
+
+    def all_removed(self) -> Texts:
+        """What removes the buckets of its map state."""
+        return dict.fromkeys(range(self.buckets if self.entries else 0))
 
     def next_timer(self, view: Keyed) -> datetime | None:
         """When the view wants to act although no event comes."""
@@ -71,6 +105,9 @@ class Machine:
     def is_over(self, upserts: bool) -> bool:
         """Whether nothing of it has to be kept. The rows of a view that upserts are numbered for ever."""
         return self.state is None and not self.seen and not upserts
+
+
+_NEW = vars(Machine())
 
 
 @contextmanager

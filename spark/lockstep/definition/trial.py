@@ -13,7 +13,8 @@ from lockstep.definition import Keyed, View, states
 from lockstep.definition.check import problems
 from lockstep.definition.columns import PROVENANCE, ddl, log_columns
 from lockstep.definition.events import event, events
-from lockstep.definition.keyed import advance, final
+from lockstep.definition.keyed import Event, Row, advance, final
+from lockstep.definition.machine import Machine
 from lockstep.definition.version import definition_version
 from lockstep.definition.windowed import Windowed
 from lockstep.definition.windowing import in_windows, transform
@@ -112,12 +113,29 @@ def _keyed(spark: "SparkSession", view: Keyed) -> Iterator[str]:
         except TypeError as error:
             yield f"it does not run as a live query, which keeps states as JSON: {error}"
             return
+        if view.map_state and rows != _one_by_one(view, sorted(of_one_key)):
+            yield (
+                f"its rows are others where process sees only the entries of {view.map_state.name} that touched names: let "
+                "touched name all that process reads or writes"
+            )
     if unknown := sorted({name for row in emitted for name in row} - {"at", *view.columns}):
         yield f"its rows have the columns {', '.join(unknown)}, which it does not declare: declare them or leave them out"
     keys = Counter(tuple(str(row.get(name)) for name in view.key) for row in emitted)
     if keys and (most := keys.most_common(1)[0])[1] > 1:
         key = dict(zip(view.key, most[0], strict=True))
         yield f"its key is not unique: two rows have {key}; add the column to the key by which they differ"
+
+
+def _one_by_one(view: Keyed, events: list[Event]) -> list[Row]:
+    """The rows of a machine that is stored after each event."""
+    machine, buckets = Machine(), dict[int, str]()
+    found: list[Row] = []
+    for one in events:
+        rows, changed = machine.run(view, [one], None, buckets)
+        buckets = {number: text for number, text in (buckets | dict(changed)).items() if text}
+        machine = Machine.load(machine.dump())
+        found += rows
+    return found
 
 
 def samples(spark: "SparkSession", contract: Contract) -> "DataFrame":

@@ -1,8 +1,8 @@
 """Run the machines of keyed views inside Spark, those of all views of a job in one stateful operator.
 
 The operator has one key of Spark's for each state partition, because each call of the state store costs more than a row: what
-waits is read and written for all machines together (:mod:`~lockstep.live.timing_wheel`), and a machine once for what is due. A
-machine is found by its view's label and a key of the view.
+waits is read and written for all machines together (:mod:`~lockstep.live.timing_wheel`), and a machine once for what is due, with
+the buckets of its map state that it needs. A machine is found by its view's label and a key of the view.
 
 Spark's own watermark is not used: it counts from the next micro-batch on, drops rows by itself, and knows no partitions. So every
 record reaches the operator, if only to tell how far its partition has come (:mod:`~lockstep.live.watermarks`).
@@ -32,19 +32,21 @@ if TYPE_CHECKING:
 
 # What a machine is found by.
 KEY = ("_view", "_key")
-# The state variable with the machines.
+# The state variables with the machines, and with the buckets of their map state.
 MACHINES = "machines"
+BUCKETS = "buckets"
 # What the operator gives: the view's label, a row of it as JSON (see :mod:`~lockstep.definition.states`), and its revision. The
 # row without a label has what the clocks show at the end of the micro-batch.
 OUTPUT = {"_view": "STRING", "_row": "STRING", "_revision": "BIGINT"}
 # What the operator begins with: a view's label, until when its machines have processed events (microseconds, UTC), and those of
-# them that a state partition has, as a JSON array of ``_key`` and ``_machine``.
+# them that a state partition has, as a JSON array of the columns of ``saved_machines.SCHEMA`` without ``_timer``.
 INITIAL = {"_label": "STRING", "_until": "BIGINT", "_machines": "STRING"}
 _POSITION = ("_stream", "_partition", "_offset")
 # What tells how far a partition has come, and is not kept.
 _OF_THE_RECORD = ("_partition", "_offset", "_timestamp")
 # The label of a view, and a key of it.
 Name = tuple[str, str]
+BucketName = tuple[str, str, int]
 
 
 class Machines(StatefulProcessor):
@@ -69,6 +71,7 @@ class Machines(StatefulProcessor):
     def init(self, handle: "StatefulProcessorHandle") -> None:
         key = ", ".join(f"{name} STRING" for name in KEY)
         self.machines = StateMap(handle.getMapState(MACHINES, key, "machine STRING"))
+        self.buckets = StateMap(handle.getMapState(BUCKETS, f"{key}, _bucket INT", "entries STRING"))
         self.waiting = TimingWheel(handle, self._due)
         self.watermarks = handle.getValueState("watermarks", "watermarks STRING")
 
@@ -83,7 +86,7 @@ class Machines(StatefulProcessor):
             clock, at = self._due(entry)
             (due if at <= now.get(clock, 0) else waiting).append(entry)
         events = _by_machine(due)
-        self.machines.write({name: None for name in events if name[0] not in self.views})
+        self._remove([name for name in events if name[0] not in self.views])
         found = self._run_all(
             {
                 name: [*in_log_order(map(event, changes.get(name, ()))), *_once(events.get(name, ()))]
@@ -104,13 +107,17 @@ class Machines(StatefulProcessor):
         self.watermarks.update((watermarks.dump(),))
         timers: list[Entry] = []
         machines: dict[Name, str | None] = {}
+        buckets: dict[BucketName, str | None] = {}
         for found in json.loads(initialState["_machines"]):
             # A state partition without any has an empty one.
-            if found:
+            if "_bucket" in found:
+                buckets[label, found["_key"], found["_bucket"]] = found["_machine"]
+            elif found:
                 machine = Machine.load(found["_machine"])
                 self._wait((label, found["_key"]), machine, timers)
                 machines[label, found["_key"]] = machine.dump()
         self.machines.write(machines)
+        self.buckets.write(buckets)
         self.waiting.add({}, timers)
 
     def close(self) -> None:
@@ -153,26 +160,46 @@ class Machines(StatefulProcessor):
     def _run_all(self, events: Mapping[Name, list[Event]], now: Clocks, timers: list[Entry]) -> list[Row]:
         """Give machines their events; their new rows. The next timer of each goes to ``timers``, unless an earlier one waits."""
         stored = self.machines.read(events)
+        machines = {name: Machine.load(stored.get(name)) for name in events}
+        buckets = self._needed(machines, events)
         found: list[Row] = []
         after: dict[Name, str | None] = {}
-        for name, of_machine in events.items():
-            machine = Machine.load(stored.get(name))
-            found += self._run(name, machine, of_machine, now.get(self.clocks[name[0]], 0), timers)
-            if not machine.is_over(self.upserts[name[0]]):
+        changed: dict[BucketName, str | None] = {}
+        for name, machine in machines.items():
+            label, _ = name
+            view, clock = self.views[label], now.get(self.clocks[label], 0)
+            until = EPOCH + timedelta(milliseconds=clock) - view.limit
+            rows, written = machine.run(view, events[name], until, buckets[name])
+            if machine.due is not None and machine.due <= clock:
+                machine.due = None
+            self._wait(name, machine, timers)
+            found += _rows(label, machine, rows)
+            changed |= {(*name, number): text for number, text in written.items()}
+            if not machine.is_over(self.upserts[label]):
                 after[name] = machine.dump()
             elif name in stored:
                 after[name] = None
         self.machines.write(after)
+        self.buckets.write(changed)
         return found
 
-    def _run(self, name: Name, machine: Machine, events: list[Event], now: int, timers: list[Entry]) -> Iterator[Row]:
-        label, _ = name
-        view = self.views[label]
-        rows = machine.run(view, events, EPOCH + timedelta(milliseconds=now) - view.limit)
-        if machine.due is not None and machine.due <= now:
-            machine.due = None
-        self._wait(name, machine, timers)
-        return _rows(label, machine, rows)
+    def _needed(
+        self, machines: Mapping[Name, Machine], events: Mapping[Name, list[Event]]
+    ) -> Mapping[Name, dict[int, str]]:
+        """The buckets that machines need for their events."""
+        found: dict[Name, dict[int, str]] = defaultdict(dict)
+        names = [
+            (*name, number) for name, of in machines.items() for number in of.needed(self.views[name[0]], events[name])
+        ]
+        for (label, key, number), text in self.buckets.read(names).items():
+            found[label, key][number] = text
+        return found
+
+    def _remove(self, names: list[Name]) -> None:
+        """Remove machines."""
+        machines = {name: Machine.load(text) for name, text in self.machines.read(names).items()}
+        self.machines.write(dict.fromkeys(machines))
+        self.buckets.write({(*name, number): None for name, of in machines.items() for number in of.all_removed()})
 
     def _wait(self, name: Name, machine: Machine, timers: list[Entry]) -> None:
         """Let the machine be called at its next timer, unless it is called earlier anyway."""

@@ -179,11 +179,11 @@ def _machines_of(spark: "SparkSession", config: "Settings", generation: "Generat
             f"The machines with which {generation.query} was to begin are gone. Reset it again: it waited longer than "
             "LOCKSTEP_RETAIN_HOURS."
         )
-    saved = copied.select(["_key", "_machine"])
+    saved = copied.drop_columns("_timer")
     # The row without a machine goes to all state partitions, and tells each of them about ``_until``.
-    every = pa.concat_tables([saved, pa.table({"_key": [None], "_machine": [None]}, saved.schema)])
+    every = pa.concat_tables([saved, pa.Table.from_pylist([{}], saved.schema)])
     rows = to_dataframe(spark, every).withColumn("_view", F.when(F.col("_key").isNotNull(), F.lit(label)))
-    machines = F.to_json(F.collect_list(F.struct("_key", "_machine"))).alias("_machines")
+    machines = F.to_json(F.collect_list(F.struct(*saved.column_names))).alias("_machines")
     found = _to_state_partitions(spark, rows).groupBy(_PARTITION).agg(machines)
     columns = {"_label": F.lit(label), "_until": F.lit(micros(seed.until)), "_machines": F.col("_machines")}
     return found.select(_PARTITION, *(columns[name].cast(kind).alias(name) for name, kind in INITIAL.items()))

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from lockstep.definition import Event, Input, Keyed
+from lockstep.definition import Event, Input, Keyed, MapState
 from lockstep.definition.states import instant
 
 _ORDER = ("country", "kind", "amount", "ordered_at")
@@ -23,6 +23,10 @@ def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
         return state, [_row(order_id, order, None) | {"deleted": True}]
     state["orders"][order_id] = order
     return state, [_row(order_id, order, state["customer"])]
+
+
+def _touched(event: Event) -> tuple[str] | None:
+    return None if event.stream == "users" else (event.data["order_id"],)
 
 
 def _row(order_id: str, order: dict[str, Any], customer: dict[str, Any] | None) -> dict[str, Any]:
@@ -45,6 +49,7 @@ VIEW = Keyed(
         Input("users", "user_id", _CUSTOMER, time="_committed_at"),
     ),
     process=process,
+    map_state=MapState("orders", _touched),
     columns={
         "order_id": "STRING",
         "customer": "STRING",

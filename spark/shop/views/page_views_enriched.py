@@ -7,10 +7,10 @@ rows were written. ``known_version`` was known then: the same of the versions th
 whenever they were read. Where it is another one, the row was corrected since.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from lockstep.definition import Event, Input, Keyed
+from lockstep.definition import Event, Input, Keyed, MapState
 from lockstep.definition.states import instant
 
 # How long after a page view a change of its user may be committed and still correct the row.
@@ -24,18 +24,28 @@ _TRUE, _KNOWN, _COLUMNS = 1, 2, 3
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """The state is a user's versions by ``valid_from`` and the remembered views ``[time, id, user, page]``, sorted by time."""
-    state = state or {"versions": [], "views": []}
+    """The state is a user's versions by ``valid_from`` and the remembered views, by id: ``[time, id, user, page]``."""
+    state = state or {"versions": [], "views": {}}
     versions: list[_Version] = state["versions"]
     if not event.is_change:
-        view = [event.time, event.id, event.data["user_id"], event.data["page"]]
-        views = [seen for seen in state["views"] if seen[0] > event.time - REMEMBERED_FOR] + [view]
-        return {"versions": _asked_since(versions, views[0][0]), "views": views}, [_row(view, versions)]
+        view = state["views"][event.id] = [event.time, event.id, event.data["user_id"], event.data["page"]]
+        return state | {"versions": _asked_since(versions, event.time - REMEMBERED_FOR)}, [_row(view, versions)]
     version = _version(event, is_first=not versions)
     # Of two changes with the same time, the later one in the source's log comes last.
     versions = sorted([*versions, version], key=lambda known: known[0])
-    touched = (v for v in state["views"] if any(_as_of(versions, v[0], axis) is version for axis in (_TRUE, _KNOWN)))
+    touched = (
+        v for v in state["views"].values() if any(_as_of(versions, v[0], axis) is version for axis in (_TRUE, _KNOWN))
+    )
     return state | {"versions": versions}, [_row(view, versions) for view in touched]
+
+
+def _touched(event: Event) -> tuple[str] | None:
+    return None if event.is_change else (event.id,)
+
+
+def _is_over(view: list[Any], event: Event) -> bool:
+    time: datetime = view[0]
+    return time <= event.time - REMEMBERED_FOR
 
 
 def _version(event: Event, *, is_first: bool) -> _Version:
@@ -79,6 +89,7 @@ VIEW = Keyed(
         Input("users", "user_id", ("name", "age", "updated_at", "_lsn"), time="_committed_at"),
     ),
     process=process,
+    map_state=MapState("views", _touched, _is_over),
     columns={
         "event_id": "STRING",
         "event_time": "TIMESTAMP",

@@ -23,7 +23,8 @@ def change(row: str, minute: int) -> Event:
 
 
 def processed(machine: Machine, *changes: Event) -> list[str]:
-    return [row["product_id"] for row in machine.run(VIEW, [*changes], None)]
+    rows, _ = machine.run(VIEW, [*changes], None)
+    return [row["product_id"] for row in rows]
 
 
 def test_a_change_that_comes_again_is_not_processed_again_nor_is_an_older_one_of_its_row():

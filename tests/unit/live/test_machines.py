@@ -124,7 +124,7 @@ def test_a_micro_batch_that_runs_again_gives_the_same_rows_though_a_partition_wa
         killed, restarted = (Machines(views, {"clicks": EventStream(p, BOUND)}) for p in ([0], partitions))
         killed.init(StateStore())
         killed.handleInputRows(None, iter(of_one[0]), None)
-        for variable in ("machines", "waiting", "watermarks"):
+        for variable in ("machines", "buckets", "waiting", "watermarks"):
             setattr(restarted, variable, getattr(killed, variable))
         return [row["_row"] for row in restarted.handleInputRows(None, iter(of_one[1]), None)]
 

@@ -233,7 +233,9 @@ class LiveMachine:
 
     def begin(self, saved: Iterable[Mapping[str, Any]], until: datetime) -> None:
         """Begin with the machine of a roll-up, if there is one."""
-        machines = json.dumps([{"_key": "key", "_machine": row["_machine"]} for row in saved] or [{}])
+        # As Spark writes it, without what is null.
+        found = [{n: v for n, v in row.items() if n != "_timer" and v is not None} | {"_key": "key"} for row in saved]
+        machines = json.dumps(found or [{}])
         initial = {"_label": self._view.name, "_until": micros(until), "_machines": machines}
         self._machine.handleInitialState(None, initial, None)  # type: ignore[arg-type]
 

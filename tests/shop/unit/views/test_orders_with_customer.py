@@ -9,7 +9,9 @@ from tests.shop.oracles import orders_with_customer as oracle
 from tests.shop.oracles.tokens import token
 from tests.shop.unit.views.feed import LiveMachine, assert_every_way_gives, batch, route
 from tests.support.records import at, change_record, table_records
+from tests.support.stored_machine import StoredMachine
 
+from lockstep.definition import Event
 from shop.views.orders_with_customer import VIEW
 
 END = at(10_000)
@@ -61,6 +63,18 @@ def test_orders_users():
     rows = LiveMachine(VIEW).deliver(*route(VIEW, keys, records)["123"])
     emitted = [(row["order_id"], row["name"], row["amount"]) for row in rows]
     assert emitted == [("1", "Alice", Decimal(100)), ("1", "Alice Smith", Decimal(100))]
+
+
+def test_an_order_costs_the_same_however_many_its_customer_has():
+    machine, moved = StoredMachine(VIEW), []
+    order = {"user_id": "123", "country": "UK", "kind": "sale", "amount": Decimal("1.500"), "_deleted": False}
+    for number in range(2_000):
+        row = order | {"order_id": str(number), "ordered_at": at(number).isoformat()}
+        # An hour later for each, so that none is remembered for coming again.
+        machine.process(Event(at(3_600 * number), str(number), "orders", row, f"{number:020}"))
+        moved.append(machine.moved)
+    assert machine.size > 200_000
+    assert sum(moved[1_000:]) / 1_000 < 1.5 * sum(moved[200:400]) / 200
 
 
 def test_an_order_that_moves_is_deleted_with_the_customer_who_had_it():

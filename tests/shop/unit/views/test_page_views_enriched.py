@@ -11,10 +11,11 @@ from tests.shop.oracles import page_views_enriched as oracle
 from tests.shop.oracles.tokens import token
 from tests.shop.unit.views.feed import LiveMachine, assert_every_way_gives, bag, batch, route
 from tests.support.records import at, change_record, event_record, table_records
+from tests.support.stored_machine import StoredMachine
 
-from lockstep.definition import Event, states
+from lockstep.definition import Event
 from lockstep.definition.keyed import last_of_each_key
-from shop.views.page_views_enriched import VIEW, process
+from shop.views.page_views_enriched import VIEW
 
 END = at(10_000)
 DAY = 86_400
@@ -90,15 +91,24 @@ def test_changes_that_come_months_late_count_by_their_commit_however_far_apart_t
 @pytest.mark.parametrize("days", [0, 20], ids=["at once", "after twenty days"])
 def test_a_users_state_is_no_larger_after_a_year_than_after_a_season(days):
     """The days from when a version is valid to its commit."""
-    state, sizes = None, {}
+    machine, sizes = StoredMachine(VIEW), {}
     for day in range(400):
         changed, viewed = at(day * DAY), at(day * DAY + 60)
         valid = at((day - days) * DAY).isoformat()
         version = {"name": "N", "age": 30, "updated_at": valid, "_lsn": day, "_deleted": False}
-        state, _ = process(state, Event(changed, "123", "users", version, f"{day:020}"))
-        state, _ = process(state, Event(viewed, f"e{day:03}", "page_views", {"user_id": "123", "page": "/"}))
-        sizes[day] = len(states.dumps(state))
+        machine.process(Event(changed, "123", "users", version, f"{day:020}"))
+        machine.process(Event(viewed, f"e{day:03}", "page_views", {"user_id": "123", "page": "/"}))
+        sizes[day] = machine.size
     assert sizes[399] <= 1.05 * sizes[100]
+
+
+def test_a_page_view_costs_the_same_however_many_its_user_has():
+    machine, moved = StoredMachine(VIEW), []
+    for number in range(4_000):
+        machine.process(Event(at(number), f"e{number:04}", "page_views", {"user_id": "123", "page": "/"}))
+        moved.append(machine.moved)
+    assert machine.size > 250_000
+    assert sum(moved[3_000:]) / 1_000 < 1.5 * sum(moved[200:400]) / 200
 
 
 def user(age, second):
