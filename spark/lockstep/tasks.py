@@ -35,7 +35,6 @@ from lockstep.quality.gate import GateFailed, run_gates
 from lockstep.quality.suites import gated
 from lockstep.reconcile import run as reconciliation
 from lockstep.refine import silver
-from lockstep.refine.prepare import prepare as prepare_slices
 from lockstep.results import Outcome, Results, TableResult
 from lockstep.serving import merged, publish_changelog, publish_results
 from lockstep.status.late_tables import late_bronze, late_gold, late_silver
@@ -43,7 +42,7 @@ from lockstep.status.late_tables import late_bronze, late_gold, late_silver
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockstep.contracts import Contract, Kind
+    from lockstep.contracts import Kind
     from lockstep.definition import View
     from lockstep.ledger.entries import Entry
     from lockstep.reconcile.report import Report
@@ -78,12 +77,7 @@ def refine(run_id: str, results: Results) -> dict[str, int]:
     """Bring silver up to bronze; new rows by stream."""
     settings, contracts = configuration.load(), [CONTRACTS[name] for name in unrefined()]
     results.nothing_new(silver_of(c) for c in CONTRACTS.values() if c not in contracts)
-    slices = prepare_slices(settings, contracts, partial(connect, settings, "refine"))
-
-    def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> "Entry | None":
-        return silver.refine(spark, settings, contract, run_id, slices.get(contract.name))
-
-    work = traced("refine", refine, lambda c: [bronze_of(c)], tables.refined)
+    work = traced("refine", silver.refine, lambda c: [bronze_of(c)], tables.refined)
     try:
         return _rows(for_each("refine", results.each(work, silver_of, written), contracts, run_id))
     finally:

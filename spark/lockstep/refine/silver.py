@@ -27,7 +27,7 @@ from lockstep.refine import history, snapshots, truncates
 from lockstep.refine.classified import Classified, Rows, kept_in_spark
 from lockstep.refine.duplicates import arrivals, classify, oldest_of, remembered
 from lockstep.refine.rows import silver_rows
-from lockstep.refine.small_slice import Parsed, parsed_alone, small_slice
+from lockstep.refine.small_slice import parsed, small_slice
 from lockstep.refine.source_order import check_order, with_order
 from lockstep.refine.truncates import newest_truncate, with_ended
 from lockstep.refine.writers import headers, writers_of
@@ -82,13 +82,8 @@ def _next(settings: "Settings", contract: "Contract") -> tuple[list[Range], bool
     return pinned or ledger.pending(settings, source, previous, settings.max_offsets_per_run), bool(pinned)
 
 
-def refine(
-    spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str, prepared: Parsed | None = None
-) -> ledger.Entry | None:
+def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", run_id: str) -> ledger.Entry | None:
     """Refine what bronze has and silver does not, at most ``max_offsets_per_run`` offsets.
-
-    Args:
-        prepared: a small slice that was parsed with those of other streams. It is used if it is what this run takes.
 
     Returns:
         The new entry of the stream's silver ledger, whose counts add up to the rows read
@@ -109,21 +104,14 @@ def refine(
         if size(ranges) == 0:
             return None
         if lake.is_small(size(ranges)):
-            parsed = prepared if prepared and not is_retry and _is_now(settings, tables, ranges, prepared) else None
-            parsed = parsed or parsed_alone(spark, settings, contract, ranges, not is_retry)
-            found = small_slice(settings, contract, previous, parsed)
+            rows = parsed(spark, settings, contract, ranges, not is_retry)
+            found = small_slice(settings, contract, previous, rows)
             written = _write(spark, settings, contract, tables, previous, ranges, found, run_id)
         else:
             with kept_in_spark(_classified(spark, settings, contract, previous, ranges, not is_retry)) as kept:
                 written = _write(spark, settings, contract, tables, previous, ranges, kept, run_id)
         record_digest(control, settings, tables.log, written.version)
         return written
-
-
-def _is_now(settings: "Settings", tables: Tables, ranges: list[Range], prepared: Parsed) -> bool:
-    """Whether a slice that was parsed before the lease was taken is what bronze has now: something may have been erased since."""
-    source = ledger.latest(settings, tables.bronze)
-    return source is not None and (prepared.ranges, prepared.bronze) == (ranges, source.seq)
 
 
 def _pinned(settings: "Settings", tables: Tables, seq: int) -> list[Range]:

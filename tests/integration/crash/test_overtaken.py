@@ -14,7 +14,7 @@ from lockstep.errors import Overtaken
 from lockstep.ingest import bronze
 from lockstep.lake import writes
 from lockstep.refine import silver
-from lockstep.refine.small_slice import parsed_alone, small_slice
+from lockstep.refine.small_slice import parsed, small_slice
 
 
 def half(ranges):
@@ -72,7 +72,7 @@ def test_a_dead_refine_comes_in_when_quarantine_is_already_ahead_of_it(
     def overtaken(point):
         if point == "quarantine-committed":
             monkeypatch.undo()
-            found = small_slice(settings, stream, None, parsed_alone(spark, settings, stream, half(ranges)))
+            found = small_slice(settings, stream, None, parsed(spark, settings, stream, half(ranges)))
             silver._write(spark, settings, stream, Tables.of(stream), None, half(ranges), found, "dead")
 
     monkeypatch.setattr(silver, "failpoint", overtaken)

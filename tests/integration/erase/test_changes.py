@@ -23,8 +23,7 @@ from lockstep.erase.receipt import KEYS
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import latest_by_key
 from lockstep.refine import history
-from lockstep.refine.silver import next_ranges, refine
-from lockstep.refine.small_slice import parsed_alone
+from lockstep.refine.silver import refine
 from lockstep.serving.changelog import topic_of
 from lockstep.serving.publish_changelog import publish_all
 from lockstep.stack.postgres import data_dir, post_start
@@ -240,17 +239,6 @@ def test_records_that_leaked_take_no_key_with_them(spark, settings, users, accou
     asked = request.asked_for(settings, "", [f"{users.topic}:0:0-1"])
     assert run.erase(spark, settings, asked, "bob", "a leak").receipt["records"] == {users.name: 1}
     assert (keys_of(settings, person), len(keys)) == (keys, 1)
-
-
-def test_what_was_parsed_before_an_erasure_is_not_written_after_it(spark, settings, users, account, erase, person):
-    account.changes()
-    with connect(settings, "task") as session:
-        ingest(session, settings, users, "run")
-        ranges = next_ranges(settings, users)
-        parsed = parsed_alone(session, settings, users, ranges)
-        assert erase(person, users).receipt["records"] == {users.name: 1}
-        assert refine(session, settings, users, "run", parsed).counts["silver"] == 0
-    assert spark.table(Tables.of(users).log).where(f"user_id = '{person}'").isEmpty()
 
 
 @pytest.mark.slow

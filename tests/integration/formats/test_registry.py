@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -22,7 +21,6 @@ from lockstep.formats.confluent import framed
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import ensure_topics
 from lockstep.lake import writes
-from lockstep.refine.prepare import prepare
 from lockstep.refine.silver import refine
 from lockstep.refine.writers import writers_of
 from lockstep.schema_registry import RegistryDown
@@ -182,9 +180,7 @@ def test_while_the_registry_is_away_other_streams_are_refined(spark, settings, s
         producer.flush()
     for contract in (framed_one, stream):
         ingest(spark, with_registry, contract, "run")
-    prepared = prepare(with_registry, [framed_one, stream], lambda: nullcontext(spark))
-    assert prepared == {}
-    assert refine(spark, with_registry, stream, "run", prepared.get(stream.name)).counts["silver"] == 1
+    assert refine(spark, with_registry, stream, "run").counts["silver"] == 1
     with pytest.raises(RegistryDown):
         refine(spark, with_registry, framed_one, "run")
 

@@ -16,7 +16,7 @@ from lockstep.definition.tables import Tables
 from lockstep.ingest import bronze
 from lockstep.kafka_clients import ensure_topics
 from lockstep.lake import writes
-from lockstep.refine import silver
+from lockstep.refine import silver, small_slice
 
 
 @pytest.fixture
@@ -38,6 +38,7 @@ def drain(spark, settings, contract, monkeypatch, small):
     """Ingest and refine to the end of the log, in runs whose sizes chance decides, the same ones every time."""
     dice, sizes = Random(7), []
     monkeypatch.setattr(writes, "SMALL_ROWS", 20_000 if small else 0)
+    monkeypatch.setattr(small_slice, "AT_ONCE", 30)
     while True:
         limited = settings.model_copy(update={"max_offsets_per_run": dice.randrange(20, 200)})
         entry = bronze.ingest(spark, limited, contract, "run")

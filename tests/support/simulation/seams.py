@@ -33,7 +33,6 @@ from lockstep.reconcile import inputs
 from lockstep.reconcile import run as reconcile_run
 from lockstep.refine import history as silver_history
 from lockstep.refine import silver, truncates
-from lockstep.refine.small_slice import Parsed
 from lockstep.replay import checks, promote, shadow, shadow_streams, undo, writer
 from lockstep.replay import run as replays
 
@@ -183,12 +182,12 @@ def _kept_in_spark(rows: Rows) -> Any:
     return nullcontext(engine.FoundRows(rows))
 
 
-def _parsed_alone(_spark: Any, world: World, contract: Contract, ranges: list[Range], *_: Any) -> Parsed:
-    return Parsed(ranges, _read(_spark, world, bronze_of(contract)).where(to_where(ranges)), bronze=0)
+def _parsed(_spark: Any, world: World, contract: Contract, ranges: list[Range], *_: Any) -> Rows:
+    return _read(_spark, world, bronze_of(contract)).where(to_where(ranges))
 
 
-def _small_slice(world: World, contract: Contract, previous: Entry | None, parsed: Parsed) -> engine.FoundRows:
-    rows = engine.silver_rows(parsed.rows, contract, previous.newest if previous else {})
+def _small_slice(world: World, contract: Contract, previous: Entry | None, parsed: Rows) -> engine.FoundRows:
+    rows = engine.silver_rows(parsed, contract, previous.newest if previous else {})
     if contract.kind == "changes":
         rows = engine.with_ended(engine.with_order(rows, previous.commits if previous else {}), None)
     return engine.FoundRows(engine.classify(rows, world.rows(previous.table) if previous else None, contract))
@@ -295,7 +294,7 @@ def installed() -> Iterator[pytest.MonkeyPatch]:
         put(silver, with_ended=engine.with_ended, newest_truncate=_never)
         put(truncates, write_deletes=_never)
         put(silver_history, define=_nothing)
-        put(silver, kept_in_spark=_kept_in_spark, parsed_alone=_parsed_alone, small_slice=_small_slice)
+        put(silver, kept_in_spark=_kept_in_spark, parsed=_parsed, small_slice=_small_slice)
         put(rollup, lease=_lease, ensure=_nothing, definition_version=_definition)
         put(rollup, summary=engine.summary, result=engine.result, new_events=engine.new_events)
         put(late, define=_nothing)
