@@ -31,7 +31,7 @@ def counts_of(value: str, distinct: int) -> str:
     Args:
         value: SQL.
     """
-    return f"array_sort(approx_top_k({value}, {distinct}, {distinct}))"
+    return f"sort_array(approx_top_k({value}, {distinct}, {distinct}))"
 
 
 def ranking(item: str, highest: int, distinct: int) -> "Result":
@@ -59,7 +59,7 @@ def _ranked(row: "Column", item: str, highest: int, distinct: int) -> "Column":
     exact = total == row["all"]
     error = F.when(exact, 0).otherwise((row["all"] * _ERROR / distinct).cast("bigint"))
     window = F.struct(
-        F.slice(F.array_sort(order), 1, highest + 1).alias("highest"),
+        F.slice(F.sort_array(order), 1, highest + 1).alias("highest"),
         exact.alias("exact"),
         error.cast("bigint").alias("views_error"),
     )
