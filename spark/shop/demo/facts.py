@@ -67,20 +67,10 @@ def drained(status: Status, layer: str) -> Fact:
     lag = sum(n for s in status.streams for name, n in s.lag.items() if name.partition(".")[0] == layer)
     sizes = {"bronze": sum(s.bronze for s in status.streams), "silver": sum(s.silver for s in status.streams)}
     rows = f", {sizes[layer]:,} rows" if layer in sizes else ""
-    return _none_behind(status, layer, lag, rows)
-
-
-def sold(status: Status) -> Fact:
-    """Whether the marts' sources have every order and order line that was captured."""
-    lag = sum(s.lag["silver"] for s in status.streams if f"silver.{s.name}" in MART_SOURCES)
-    return _none_behind(status, "orders in silver", lag)
-
-
-def _none_behind(status: Status, name: str, lag: int, rows: str = "") -> Fact:
     # If the broker does not answer, there is no stream, and so no lag.
     if not status.streams:
-        return Fact(name, False, "the broker does not answer")
-    return Fact(name, lag == 0, f"{lag:,} offsets behind{rows}")
+        return Fact(layer, False, "the broker does not answer")
+    return Fact(layer, lag == 0, f"{lag:,} offsets behind{rows}")
 
 
 def acknowledged(settings: "Settings") -> list[str]:

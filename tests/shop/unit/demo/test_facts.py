@@ -24,12 +24,11 @@ def orders(lag: int) -> Status:
 @pytest.mark.parametrize(("lag", "holds"), [(0, True), (3, False)])
 def test_a_layer_has_everything_when_nothing_is_behind(lag: int, holds: bool) -> None:
     assert facts.drained(orders(lag), "silver").holds == holds
-    assert facts.sold(orders(lag)).holds == holds
 
 
 def test_no_fact_holds_while_the_broker_does_not_answer() -> None:
     no_answer = Status([], [])
-    for fact in (facts.drained(no_answer, "bronze"), facts.drained(no_answer, "gold"), facts.sold(no_answer)):
+    for fact in (facts.drained(no_answer, "bronze"), facts.drained(no_answer, "gold")):
         assert not fact.holds
         assert fact.seen == "the broker does not answer"
 

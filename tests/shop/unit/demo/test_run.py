@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from lockstep.airflow_api import Airflow, AirflowRefused, AirflowSilent, Run
 from lockstep.status.model import Status, ViewStatus
 from shop.demo.facts import Fact
-from shop.demo.run import DemoFailed, raise_on_failure, wait_for_facts, wait_until_parsed
+from shop.demo.run import DemoFailed, raise_on_failure, run_now, wait_for_facts, wait_until_parsed
 
 LOGS = Path("airflow/logs")
 ALL_RIGHT = Status([], [])
@@ -42,6 +43,20 @@ def test_a_dag_that_is_never_parsed_fails_the_demo_with_the_error_of_its_file() 
     with pytest.raises(DemoFailed, match=r"(?s)has not parsed all of \['ingest', 'refine'\].*refine.py: SyntaxError"):
         wait_until_parsed(broken, {"ingest", "refine"}, seconds=0)
     wait_until_parsed(airflow("ingest", "refine", "more"), {"ingest", "refine"}, seconds=0)
+
+
+@pytest.mark.parametrize(("paused", "asked"), [(True, ["unpause"]), (False, ["trigger"])])
+def test_a_dag_that_is_unpaused_is_not_triggered_too_since_airflow_runs_it_at_once(
+    paused: bool, asked: list[str]
+) -> None:
+    calls: list[str] = []
+    one = SimpleNamespace(
+        dags=lambda: {"marts": SimpleNamespace(paused=paused)},
+        unpause=lambda _: calls.append("unpause"),
+        trigger=lambda _: calls.append("trigger"),
+    )
+    run_now(cast(Airflow, one), "marts")
+    assert calls == asked
 
 
 def test_a_run_that_failed_for_good_stops_the_demo_and_is_named_with_the_logs() -> None:
