@@ -55,7 +55,8 @@ class Opened:
     ) -> None:
         self._of, self._last, self._keys = of, max(events, default=None), _touched(of, events)
         self._before = {number: stored.get(number) for number in needed(of, events, size, buckets)}
-        found = {key: entry for text in stored.values() for key, entry in states.loads(text).items()}
+        texts = filter(None, self._before.values())
+        found = {key: entry for text in texts for key, entry in states.loads(text).items()}
         self.size, self.buckets, self._found = size, buckets, len(found)
         self.entries = found if self._keys is None else {key: found[key] for key in self._keys & found.keys()}
         self._others = {key: entry for key, entry in found.items() if key not in self.entries}

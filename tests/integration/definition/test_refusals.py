@@ -7,6 +7,7 @@ import pytest
 from lockstep import lake, service
 from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
+from lockstep.definition import MapState
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.trial import ensure
 from lockstep.errors import ViewRefused
@@ -14,6 +15,13 @@ from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
 
 WINDOWED, KEYED = VIEWS["page_views_per_minute"], VIEWS["orders_in_eight_minutes"]
+ENRICHED = VIEWS["page_views_enriched"]
+
+
+def _counts(state, event):
+    state = state or {"views": {}}
+    state["views"][event.id] = 1
+    return state, [{"event_time": event.time, "event_id": event.id, "age": len(state["views"])}]
 
 
 BAD = {
@@ -48,6 +56,10 @@ BAD = {
     "a machine's state cannot be written": (
         replace(KEYED, process=lambda _, event: ({event.id}, []), **{"timer": lambda _: None}),
         "it does not run as a live query, which keeps states as JSON: a state cannot hold",
+    ),
+    "a machine reads entries that it does not name": (
+        replace(ENRICHED, process=_counts, map_state=MapState("views", lambda event: (event.id,))),
+        "its rows are others where process sees only the entries of views that touched names",
     ),
 }
 
