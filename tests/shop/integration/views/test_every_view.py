@@ -62,7 +62,7 @@ def test_reconciliation_finds_every_view_equal(spark, scenario, live):
 def test_the_state_of_a_keyed_view_can_be_counted_and_inspected(spark, scenario, live, name):
     view = scenario.views[name]
     stores = {store.variable: store for store in inspection.state_stores(spark, scenario.settings, view)}
-    assert stores.keys() == {"machines", "waiting"}
+    assert stores.keys() == {"machines", "buckets", "waiting"}
     alerted = {f"{row['sensor_id']}/{row['metric']}" for row in rows_of(spark, scenario.settings, gold_of(view))}
     assert stores["machines"].rows >= len(alerted)
     key = min(alerted)
