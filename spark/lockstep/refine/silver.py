@@ -69,13 +69,11 @@ def _lacks(settings: "Settings", contract: "Contract") -> bool:
     return not (has_columns and all(lake.has_texts(settings, t) for t in (tables.log, tables.current) if t))
 
 
-def next_ranges(settings: "Settings", contract: "Contract") -> list[Range]:
-    """What the next run takes: what bronze has and silver does not, at most ``max_offsets_per_run`` offsets."""
-    return _next(settings, contract)[0]
-
-
 def _next(settings: "Settings", contract: "Contract") -> tuple[list[Range], bool]:
-    """The ranges of the next run, and whether an earlier one has begun with them."""
+    """What the next run takes: what bronze has and silver does not, at most ``max_offsets_per_run`` offsets.
+
+    And whether an earlier run has begun with these ranges.
+    """
     tables = Tables.of(contract)
     previous, source = ledger.latest(settings, tables.log), ledger.latest(settings, tables.bronze)
     pinned = _pinned(settings, tables, previous.seq + 1 if previous else 1)
