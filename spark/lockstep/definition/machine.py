@@ -61,7 +61,8 @@ class Machine:
 
     def needed(self, view: Keyed, events: list[Event]) -> Collection[int]:
         """The buckets of its map state that it needs to process the events."""
-        return needed(view.map_state, events, self.entries, self.buckets) if view.map_state else ()
+        with _failing(view):
+            return needed(view.map_state, events, self.entries, self.buckets) if view.map_state else ()
 
     def run(
         self, view: Keyed, events: list[Event], until: datetime | None, stored: Mapping[int, str] = _NOTHING
@@ -84,12 +85,14 @@ class Machine:
             else:
                 opened = Opened(view.map_state, events, self.entries, self.buckets, stored)
                 state = self.state if self.state is None else self.state | {view.map_state.name: opened.entries}
-                self.state, rows = advance(view, state, _newer(self.seen, events), until)
-                if self.state is None:
-                    changed, self.entries, self.buckets = self.all_removed(), 0, 1
-                else:
-                    changed = opened.close(self.state.pop(view.map_state.name))
-                    self.entries, self.buckets = opened.size, opened.buckets
+                rows = []
+                for event in _newer(self.seen, events):
+                    state, new = advance(view, state, [event], None)
+                    rows += new
+                    if state is None:
+                        opened.forget()
+                changed = opened.close(state.pop(view.map_state.name) if state is not None else {})
+                self.state, self.entries, self.buckets = state, opened.size, opened.buckets
         self.revision += len(rows)
         return rows, changed
 

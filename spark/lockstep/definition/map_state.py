@@ -61,6 +61,12 @@ class Opened:
         self.entries = found if self._keys is None else {key: found[key] for key in self._keys & found.keys()}
         self._others = {key: entry for key, entry in found.items() if key not in self.entries}
 
+    def forget(self) -> None:
+        """Have none of the entries that there were: the machine has ended, and may begin again."""
+        self._others, self._found = {}, self.size
+        # No bucket has this text, so all are written or removed.
+        self._before = dict.fromkeys(range(self.buckets), "")
+
     def close(self, entries: Entries) -> Texts:
         """The buckets that have changed, now that these are the entries that the view sees.
 

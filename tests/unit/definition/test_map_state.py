@@ -89,6 +89,17 @@ def test_a_machine_that_ends_leaves_nothing():
     assert machine.process(event(202, what=ALL)) == []
 
 
+@pytest.mark.parametrize("entries", [3, 200])
+def test_a_machine_that_ends_and_begins_again_in_one_call_has_none_of_its_old_entries(entries):
+    machine = StoredMachine(view())
+    for number in range(entries):
+        machine.process(event(number, f"page {number}"))
+    machine.process(event(entries, what="end"), event(entries + 1, "new"))
+    assert machine.process(event(entries + 2, what=ALL)) == [
+        {"at": START + timedelta(seconds=entries + 2), "page": "new", "count": 1}
+    ]
+
+
 def test_an_entry_that_is_over_leaves_with_its_bucket():
     old = MapState("of_page", view().map_state.touched, lambda entry, one: entry[1] <= one.time - DAY)
     machine, sizes = StoredMachine(view(map_state=old)), []
