@@ -165,7 +165,7 @@ class Settings(BaseSettings):
     spark_memory: str = "1200m"
     spark_executor_memory: str = Field("1g", description="of each executor, and what a worker offers")
     thrift_memory: str = Field("1g", description="of the Thrift server, which starts on demand")
-    kafka_memory: str = "512m"
+    kafka_memory: str = "256m"
     connect_memory: str = "512m"
 
     views: str = Field("all", description="the views that run, comma-separated, or: all")

@@ -15,9 +15,10 @@ from lockstep.definition.columns import PROVENANCE, ddl, log_columns
 from lockstep.definition.events import event, events
 from lockstep.definition.keyed import Event, Row, advance, final, in_log_order
 from lockstep.definition.machine import Machine
+from lockstep.definition.panes import panes
 from lockstep.definition.version import definition_version
 from lockstep.definition.windowed import Windowed
-from lockstep.definition.windowing import in_windows, transform
+from lockstep.definition.windowing import in_one_step, in_windows, transform
 from lockstep.errors import ViewRefused
 
 if TYPE_CHECKING:
@@ -58,8 +59,14 @@ def refusals(spark: "SparkSession", view: View) -> list[str]:
 
 def _windowed(spark: "SparkSession", view: Windowed) -> Iterator[str]:
     contract = CONTRACTS[view.input]
-    result = transform(view, samples(spark, contract))
+    rows = samples(spark, contract)
+    result = transform(view, rows)
     yield from _other_columns(spark, view, result)
+    if panes(view) and not _merge(view, rows):
+        yield (
+            "its rows are others where a window is made of parts: let what merges the parts of its measures give what the "
+            "measure gives over all rows, such as sum({}) for count(*)"
+        )
     doubled = result.groupBy(*view.key).count().where("count > 1").limit(1).collect()
     if doubled:
         key = {name: str(doubled[0][name]) for name in view.key}
@@ -71,6 +78,15 @@ def _windowed(spark: "SparkSession", view: Windowed) -> Iterator[str]:
             f"it does not run as a live query: {_first_line(error)}; use aggregates that a stream can go on with, and none of "
             "DISTINCT or OVER, or make it a Keyed view"
         )
+
+
+def _merge(view: Windowed, rows: "DataFrame") -> bool:
+    """Whether the rows are the same where each row is counted in each of its windows. One row comes again in the next pane."""
+    times = {view.event_time, *view.arrived_by}
+    later = {time: F.col(time) + F.make_dt_interval(secs=F.lit(view.slide.total_seconds())) for time in times}
+    rows = rows.unionByName(rows.limit(1).withColumns(later))
+    one, other = (sorted(map(repr, way(view, rows).collect())) for way in (transform, in_one_step))
+    return one == other
 
 
 def _other_columns(spark: "SparkSession", view: View, result: "DataFrame") -> Iterator[str]:

@@ -28,7 +28,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Grouping:
-    """What Spark's state of windows consists of: see :class:`~lockstep.definition.windowed.Windowed`."""
+    """What Spark's state of windows consists of, in SQL: see :class:`~lockstep.definition.windowed.Windowed`."""
 
     by: Mapping[str, str]
     measures: Mapping[str, str]

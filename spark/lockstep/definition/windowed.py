@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lockstep.contracts import CONTRACTS
+from lockstep.definition.mergeable import Mergeable, sql_of
 from lockstep.definition.view import MICROSECOND, Definition, Grouping, Interval, Output, literal
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class Windowed(Definition):
         input: the contract it reads. Its rows are valid, each comes once, and only those count that are on time.
         where: which of them count (SQL).
         by: what has a row of its own in each window, beside the window: SQL expressions over a row, by name.
-        measures: SQL aggregates over the rows, by name.
+        measures: aggregates over the rows, by name: SQL, or :class:`~lockstep.definition.mergeable.Mergeable`, with which batch
+            counts a row that is in several windows once.
         result: from such a row (a struct of ``window_start`` and ``window_end``, TIMESTAMP in UTC, ``by`` and the measures) to an
             array of the view's rows (structs of its columns); None: the row itself.
         size: length of a window.
@@ -39,7 +41,7 @@ class Windowed(Definition):
     """
 
     input: str
-    measures: Mapping[str, str]
+    measures: Mapping[str, str | Mergeable]
     size: timedelta
     slide: timedelta
     by: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +52,7 @@ class Windowed(Definition):
 
     @property
     def grouping(self) -> Grouping:
-        return Grouping(self.by, self.measures)
+        return Grouping(self.by, {name: sql_of(measure) for name, measure in self.measures.items()})
 
     @property
     def shared_job(self) -> str:

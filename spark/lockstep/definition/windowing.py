@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from lockstep.definition.panes import panes
 from lockstep.definition.view import MICROSECOND, Grouping
 from lockstep.definition.windowed import Windowed
 
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 
 def transform(view: Windowed, rows: "DataFrame") -> "DataFrame":
     """The rows of one view, in its columns, over good rows of its input of which each comes once."""
+    if two_steps := panes(view):
+        of_rows, of_panes = two_steps
+        return in_one_step(of_panes, in_one_step(of_rows, rows))
+    return in_one_step(view, rows)
+
+
+def in_one_step(view: Windowed, rows: "DataFrame") -> "DataFrame":
+    """The same, where each row is counted in each of its windows, as live does it."""
     found = in_windows(rows, {view.name: view}, {view.name: view.grouping})
     return found.select(F.inline(view.name))
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from lockstep.definition.mergeable import Mergeable, mergeable
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
@@ -20,8 +22,11 @@ if TYPE_CHECKING:
 # ``distinct`` / 0.75 places or more, and its error is 3.5 / places of all rows (DataSketches' "a priori error"), or less.
 _ERROR = 3.5 * 0.75
 
+# How many rows there are.
+COUNT = mergeable("count(*)", "sum({})")
 
-def counts_of(value: str, distinct: int) -> str:
+
+def counts_of(value: str, distinct: int) -> Mergeable:
     """An aggregate (SQL): how often each value occurs, as an array of ``item`` and ``count``, sorted by ``item``.
 
     With fewer than ``distinct`` different values, the counts are exact, in whatever order and parts the rows come. With more, it
@@ -31,7 +36,11 @@ def counts_of(value: str, distinct: int) -> str:
     Args:
         value: SQL.
     """
-    return f"sort_array(approx_top_k({value}, {distinct}, {distinct}))"
+    return Mergeable(
+        f"sort_array(approx_top_k({value}, {distinct}, {distinct}))",
+        ((f"approx_top_k_accumulate({value}, {distinct})", f"approx_top_k_combine({{}}, {distinct})"),),
+        f"sort_array(approx_top_k_estimate({{0}}, {distinct}))",
+    )
 
 
 def ranking(item: str, highest: int, distinct: int) -> "Result":

@@ -142,5 +142,5 @@ SERVICE = Service(
     prepare=prepare,
     post_start=post_start,
     ports=("kafka_port", "kafka_controller_port"),
-    megabytes=900,
+    megabytes=500,
 )

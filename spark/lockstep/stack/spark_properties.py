@@ -102,7 +102,6 @@ def _always(settings: Settings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
-        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
     }
 
 
@@ -129,6 +128,8 @@ def _by_cores(cores: int) -> dict[str, str]:
     return {
         "spark.sql.shuffle.partitions": str(cores),
         "spark.databricks.delta.snapshotPartitions": str(cores),
+        # For all state of an executor: half of it for what is not in files yet, half for the files' blocks.
+        "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": str(48 * cores),
         # In a few partitions there is nothing to merge, and Delta's statistics say in advance which side of a join is small.
         "spark.sql.adaptive.enabled": "false" if few else "true",
         # On a small machine jobs are small, and schemas are wide: generating code takes longer than interpreting expressions,

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from lockstep.definition.windowed import Windowed
+from lockstep.definition.windows import COUNT
 
 SIZE, SLIDE = timedelta(minutes=5), timedelta(minutes=1)
 
@@ -11,7 +12,7 @@ VIEW = Windowed(
     description="Views of each page in five minutes, every minute.",
     input="page_views",
     by={"page": "page"},
-    measures={"views": "count(*)"},
+    measures={"views": COUNT},
     columns={
         "window_start": "TIMESTAMP",
         "window_end": "TIMESTAMP",

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from lockstep.definition.mergeable import Mergeable, combined, mergeable
 from lockstep.definition.windowed import Windowed
-from lockstep.definition.windows import counts_of
+from lockstep.definition.windows import COUNT, counts_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -25,7 +26,8 @@ PERCENTS = (50, 95, 99)
 TIME = "greatest(CAST(response_ms AS BIGINT), 0)"
 # The bucket: the time with zeros after its first binary digits. Integers only, so that nothing is rounded.
 LOWER_BOUND = f"{TIME} - pmod({TIME}, shiftleft(1L, greatest(length(bin({TIME})) - {DIGITS}, 0)))"
-ERRORS = "count_if(status >= 500)"
+ERRORS = mergeable("count_if(status >= 500)", "sum({})")
+TOTAL = mergeable(f"sum({TIME})", "sum({})")
 
 
 def with_quantiles(row: "Column") -> "Column":
@@ -59,9 +61,9 @@ def _quantile(row: "Column", percent: int) -> "Column":
     return (bucket + (_width(bucket) - 1) / F.lit(2)).cast("decimal(12,1)")
 
 
-def _share(part: str, kind: str) -> str:
-    """A number divided by that of all requests (SQL), exactly."""
-    return f"CAST(CAST({part} AS DECIMAL(20,0)) / CAST(count(*) AS DECIMAL(20,0)) AS {kind})"
+def _share(part: Mergeable, kind: str) -> Mergeable:
+    """A number divided by that of all requests, exactly."""
+    return combined(f"CAST(CAST({{0}} AS DECIMAL(20,0)) / CAST({{1}} AS DECIMAL(20,0)) AS {kind})", part, COUNT)
 
 
 VIEW = Windowed(
@@ -70,10 +72,10 @@ VIEW = Windowed(
     input="requests",
     by={"endpoint": "endpoint"},
     measures={
-        "requests": "count(*)",
+        "requests": COUNT,
         "errors": ERRORS,
         "error_rate": _share(ERRORS, "DECIMAL(9,6)"),
-        "mean_ms": _share(f"sum({TIME})", "DECIMAL(18,3)"),
+        "mean_ms": _share(TOTAL, "DECIMAL(18,3)"),
         "buckets": counts_of(LOWER_BOUND, BUCKETS),
     },
     result=with_quantiles,

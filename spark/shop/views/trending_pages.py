@@ -7,7 +7,7 @@ Counts are exact while a window has fewer than 10,000 pages. Beyond that ``exact
 from datetime import timedelta
 
 from lockstep.definition.windowed import Windowed
-from lockstep.definition.windows import counts_of, ranking
+from lockstep.definition.windows import COUNT, counts_of, ranking
 
 SIZE, SLIDE = timedelta(minutes=15), timedelta(minutes=1)
 DISTINCT = 10_000
@@ -16,7 +16,7 @@ VIEW = Windowed(
     name="trending_pages",
     description="The ten most viewed pages of fifteen minutes, every minute.",
     input="page_views",
-    measures={"all": "count(*)", "counts": counts_of("page", DISTINCT)},
+    measures={"all": COUNT, "counts": counts_of("page", DISTINCT)},
     result=ranking("page", highest=10, distinct=DISTINCT),
     columns={
         "window_start": "TIMESTAMP",

@@ -7,7 +7,7 @@ Counts are exact while a window has fewer than 10,000 products. Beyond that ``ex
 from datetime import timedelta
 
 from lockstep.definition.windowed import Windowed
-from lockstep.definition.windows import counts_of, ranking
+from lockstep.definition.windows import COUNT, counts_of, ranking
 
 SIZE, SLIDE = timedelta(hours=1), timedelta(minutes=5)
 DISTINCT = 10_000
@@ -19,7 +19,7 @@ VIEW = Windowed(
     description="The ten most viewed products of an hour, every five minutes.",
     input="page_views",
     where=f"startswith(page, '{PAGE}')",
-    measures={"all": "count(*)", "counts": counts_of(f"substring(page, {len(PAGE) + 1})", DISTINCT)},
+    measures={"all": COUNT, "counts": counts_of(f"substring(page, {len(PAGE) + 1})", DISTINCT)},
     result=ranking("product_id", highest=10, distinct=DISTINCT),
     columns={
         "window_start": "TIMESTAMP",

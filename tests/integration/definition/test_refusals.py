@@ -8,6 +8,7 @@ from lockstep import lake, service
 from lockstep.batch.rollup import roll_up
 from lockstep.catalog import connect
 from lockstep.definition import MapState
+from lockstep.definition.mergeable import mergeable
 from lockstep.definition.registry import VIEWS
 from lockstep.definition.trial import ensure
 from lockstep.errors import ViewRefused
@@ -15,7 +16,7 @@ from lockstep.ingest.bronze import ingest
 from lockstep.refine.silver import refine
 
 WINDOWED, KEYED = VIEWS["page_views_per_minute"], VIEWS["orders_in_eight_minutes"]
-ENRICHED = VIEWS["page_views_enriched"]
+ENRICHED, HOPPING = VIEWS["page_views_enriched"], VIEWS["page_views_per_five_minutes"]
 
 
 def _counts(state, event):
@@ -40,6 +41,10 @@ BAD = {
     "no stream can do what it does": (
         replace(WINDOWED, measures={"views": "count(DISTINCT user_id)"}),
         "it does not run as a live query: ",
+    ),
+    "the parts of a window do not make the window": (
+        replace(HOPPING, measures={"views": mergeable("count(*)", "max({})")}),
+        "its rows are others where a window is made of parts: ",
     ),
     "a machine's key is not unique": (
         replace(KEYED, key=("country",)),

@@ -16,6 +16,7 @@ from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import Windowed
 from lockstep.definition.registry import VIEWS
+from lockstep.definition.windows import COUNT
 from lockstep.ingest.bronze import ingest
 from lockstep.kafka_clients import ensure_topics
 from lockstep.refine.silver import refine
@@ -73,11 +74,12 @@ class Played:
 
 
 def view_of(stream: Contract, name: str, size: timedelta, slide: timedelta, **more: Any) -> Windowed:
-    """A view of counts by page over the test's own stream; a minute late is allowed."""
+    """A view of counts by page over the test's own stream; a minute late is allowed. In batch, windows are made of panes."""
     return replace(
         VIEWS["page_views_per_minute"],
         name=f"{name}_{stream.name[-8:]}",
         input=stream.name,
+        measures={"views": COUNT},
         size=size,
         slide=slide,
         allowed_lateness=MINUTE,
