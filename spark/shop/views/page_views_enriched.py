@@ -24,19 +24,22 @@ _TRUE, _KNOWN, _COLUMNS = 1, 2, 3
 
 
 def process(state: Any, event: Event) -> tuple[Any, list[dict[str, Any]]]:
-    """The state is a user's versions by ``valid_from`` and the remembered views, by id: ``[time, id, user, page]``."""
+    """The state is a user's versions by ``valid_from`` and the remembered views, by id: ``[time, page]``."""
     state = state or {"versions": [], "views": {}}
     versions: list[_Version] = state["versions"]
     if not event.is_change:
-        view = state["views"][event.id] = [event.time, event.id, event.data["user_id"], event.data["page"]]
-        return state | {"versions": _asked_since(versions, event.time - REMEMBERED_FOR)}, [_row(view, versions)]
+        view = state["views"][event.id] = [event.time, event.data["page"]]
+        row = _row(event.data["user_id"], event.id, view, versions)
+        return state | {"versions": _asked_since(versions, event.time - REMEMBERED_FOR)}, [row]
     version = _version(event, is_first=not versions)
     # Of two changes with the same time, the later one in the source's log comes last.
     versions = sorted([*versions, version], key=lambda known: known[0])
-    touched = (
-        v for v in state["views"].values() if any(_as_of(versions, v[0], axis) is version for axis in (_TRUE, _KNOWN))
-    )
-    return state | {"versions": versions}, [_row(view, versions) for view in touched]
+    rows = [
+        _row(event.id, view_id, view, versions)
+        for view_id, view in state["views"].items()
+        if any(_as_of(versions, view[0], axis) is version for axis in (_TRUE, _KNOWN))
+    ]
+    return state | {"versions": versions}, rows
 
 
 def _touched(event: Event) -> tuple[str] | None:
@@ -73,10 +76,11 @@ def _asked_since(versions: list[_Version], time: Any) -> list[_Version]:
     return versions[first:]
 
 
-def _row(view: list[Any], versions: list[_Version]) -> dict[str, Any]:
-    columns = dict(zip(("event_time", "event_id", "user_id", "page"), view, strict=True))
+def _row(user_id: str, view_id: str, view: list[Any], versions: list[_Version]) -> dict[str, Any]:
+    time, page = view
+    columns = {"event_time": time, "event_id": view_id, "user_id": user_id, "page": page}
     true, known = (
-        version[_COLUMNS] if (version := _as_of(versions, view[0], axis)) else _NOBODY for axis in (_TRUE, _KNOWN)
+        version[_COLUMNS] if (version := _as_of(versions, time, axis)) else _NOBODY for axis in (_TRUE, _KNOWN)
     )
     return columns | true | {"known_version": known["version"], "known_age": known["age"]}
 
