@@ -65,7 +65,7 @@ def test_a_changed_setting_restarts_its_readers_alone_and_they_keep_it(stack, mo
     assert lockstep("plan") == ALL_RIGHT
 
     monkeypatch.setenv("LOCKSTEP_MAX_LAG_SECONDS", "900")
-    monkeypatch.setenv("LOCKSTEP_KAFKA_MEMORY", "512m")
+    monkeypatch.setenv("LOCKSTEP_KAFKA_MEMORY", "256m")
     planned = lockstep("plan", code=2)
     assert planned == (
         "~ setting LOCKSTEP_MAX_LAG_SECONDS: 600 becomes 900, for monitor\n~ service monitor: is started again\n"
