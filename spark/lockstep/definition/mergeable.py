@@ -36,7 +36,7 @@ def combined(sql: str, *measures: Mergeable) -> Mergeable:
     """An expression (SQL) over other measures, such as a share of one in another: ``{0}`` is the first of them."""
     parts = tuple(part for measure in measures for part in measure.parts)
     numbers = iter(range(len(parts)))
-    results = [one.result.format(*("{%d}" % next(numbers) for _ in one.parts)) for one in measures]  # noqa: UP031
+    results = [one.result.format(*(f"{{{next(numbers)}}}" for _ in one.parts)) for one in measures]
     return Mergeable(sql.format(*(one.sql for one in measures)), parts, sql.format(*results))
 
 

@@ -27,13 +27,14 @@ def panes(view: Windowed) -> tuple[Windowed, Windowed] | None:
     """
     if view.slide >= view.size or view.size % view.slide != timedelta(0):
         return None
-    parts, measures = dict[str, str](), dict[str, str | Mergeable]()
+    columns, measures = dict[str, str](), dict[str, str | Mergeable]()
     for name, measure in view.measures.items():
         if not isinstance(measure, Mergeable):
             return None
-        kept = {f"_{name}_{number}": of_rows for number, (of_rows, _) in enumerate(measure.parts)}
-        parts |= kept
-        measures[name] = measure.merged([f"`{column}`" for column in kept])
+        # Several measures may have one part in common, such as the number of rows.
+        names = [columns.setdefault(part, f"_{name}_{number}") for number, (part, _) in enumerate(measure.parts)]
+        measures[name] = measure.merged([f"`{column}`" for column in names])
+    parts = {column: part for part, column in columns.items()}
     of_rows = replace(view, size=view.slide, measures=parts, result=None)
     by = {name: f"`{name}`" for name in view.by}
     return of_rows, _OverPanes(
