@@ -1,4 +1,4 @@
-"""Spark Connect in an ordinary PySpark application, which runs until its JVM ends.
+"""Spark Connect in an ordinary PySpark application, whose Python process then forks the sinks of the live queries.
 
 Spark's own ``SparkConnectServer`` gives every session its own class loader, for jars that a client may add. We add none, and each
 new session would compile all code again and start all Python workers again (``docs/decisions/one-warm-spark-server.md``). Spark's
@@ -15,4 +15,5 @@ os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 spark = SparkSession.builder.getOrCreate()
 context = spark.sparkContext
 context._jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(context._jsc.sc())  # type: ignore[union-attr]
-sys.stdin.read()
+# The JVM goes on until this process ends, and this one until the JVM has ended.
+os.execv(sys.executable, [sys.executable, "-m", "lockstep.sink_server", "run/sinks.sock"])

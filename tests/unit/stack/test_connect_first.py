@@ -1,13 +1,16 @@
-"""The sink of a live query connects to Spark's server before its process imports anything; other Python processes just run."""
+"""The sink of a live query connects to Spark's server before anything is imported, and is a fork; other processes just run."""
 
 import os
 import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
+from tenacity import Retrying, stop_after_delay, wait_fixed
 
 from lockstep.resources import resource
 from lockstep.settings import LOOPBACK
@@ -28,7 +31,7 @@ def python(tmp_path: Path) -> Path:
 def start(python: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
     launcher = [sys.executable, "-IS", str(resource("infra") / "spark" / "connect_first.py"), str(python)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([*launcher, *arguments], text=True, env=os.environ | env, **pipes)
+    return subprocess.Popen([*launcher, *arguments], text=True, env=os.environ | env, cwd=python.parent, **pipes)
 
 
 def text(connection: socket.socket) -> str:
@@ -60,6 +63,83 @@ def test_the_sink_has_connected_logged_in_and_said_who_it_is_before_python_runs(
     assert pid == process.pid == int(who)
     assert asked[:-1] == ["-m", "lockstep.sink_worker"]
     assert inherited.startswith("socket:")
+
+
+@pytest.fixture
+def forks(tmp_path: Path) -> Iterator[psutil.Process]:
+    """The server that forks sinks, in the directory of the stack's files."""
+    (tmp_path / "run").mkdir()
+    place = tmp_path / "run" / "sinks.sock"
+    command = [sys.executable, "-m", "lockstep.sink_server", "run/sinks.sock"]
+    with subprocess.Popen(command, cwd=tmp_path) as process:
+        for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.1)):
+            with attempt:
+                assert place.is_socket()
+        yield psutil.Process(process.pid)
+        process.kill()
+
+
+def forked(forks: psutil.Process) -> psutil.Process:
+    """The one fork that there is, once there is one."""
+    for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.1), reraise=True):
+        with attempt:
+            (fork,) = forks.children()
+    return fork
+
+
+def test_the_sink_is_a_fork_with_the_connection_the_environment_and_the_output(
+    python: Path, forks: psutil.Process
+) -> None:
+    with socket.create_server((LOOPBACK, 0)) as server:
+        env = {"PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": SECRET}
+        url = {"SPARK_CONNECT_LOCAL_URL": "sc://nobody.invalid:1"}
+        with start(python, "-m", SINK, **env, **url) as process:
+            _, connection = as_sparks_server(process, server, b"ok")
+            with connection:
+                (pid,) = struct.unpack("!i", connection.recv(4, socket.MSG_WAITALL))
+                fork = forked(forks)
+                # What Spark sends to its worker first: Python's version, and the session.
+                for word in (f"{sys.version_info.major}.{sys.version_info.minor}", "my-session"):
+                    connection.sendall(struct.pack("!i", len(word)) + word.encode())
+                assert process.stdout
+                said = process.stdout.readline()
+                assert pid == process.pid
+                fork.wait(60)
+            process.wait(60)
+    assert "is starting with url sc://nobody.invalid:1 and sessionId my-session" in said
+
+
+def test_a_fork_ends_with_the_process_that_spark_ends(python: Path, forks: psutil.Process) -> None:
+    with socket.create_server((LOOPBACK, 0)) as server:
+        env = {"PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": SECRET}
+        with start(python, "-m", SINK, **env) as process:
+            _, connection = as_sparks_server(process, server, b"ok")
+            with connection:
+                fork = forked(forks)
+                process.terminate()
+                fork.wait(60)
+
+
+def test_a_sink_goes_on_without_the_server_that_has_forked_it_and_the_next_one_runs_by_itself(
+    python: Path, forks: psutil.Process
+) -> None:
+    with socket.create_server((LOOPBACK, 0)) as server:
+        env = {"PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": SECRET}
+        with start(python, "-m", SINK, **env) as first:
+            _, connection = as_sparks_server(first, server, b"ok")
+            fork = forked(forks)
+            forks.kill()
+            forks.wait(60)
+            with start(python, "-m", SINK, **env) as second:
+                _, another = as_sparks_server(second, server, b"ok")
+                assert second.stdout
+                assert "lockstep.sink_worker" in second.stdout.readline()
+                second.communicate("\n")
+                another.close()
+            assert fork.is_running()
+            assert first.poll() is None
+            connection.close()
+            fork.wait(60)
 
 
 def test_one_whose_secret_is_refused_does_not_run(python: Path) -> None:
