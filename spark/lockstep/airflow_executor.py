@@ -4,6 +4,8 @@ A task that waits for a person, or for a trigger, ends its process, and goes on 
 before the scheduler has heard that the first process has ended, the scheduler takes that end for the end of the second one: "the
 executor reported that it finished with state success, but its state is running". It fails the task, which is tried again. One
 that waits for a person then asks again, what was answered is gone, and its run never ends.
+
+And Airflow's starts all workers at once, as many as there may be. An idle one has 25 MB of its own.
 """
 
 from collections import Counter
@@ -24,11 +26,25 @@ class Executor(LocalExecutor):
         # By key, how many processes were started and have not ended. One that was killed stays counted. Then the scheduler hears
         # of no success of that key any more, which it does not need: tasks themselves tell Airflow's API how they end.
         self._open: Counter[Any] = Counter()
+        # How many workers have a task, or are about to take one. One that was killed stays counted: there may be one too many.
+        self._busy = 0
         super().start()
 
     def _process_workloads(self, workload_list: Sequence[Any]) -> None:
         self._open.update(workload.key for workload in workload_list)
+        self._busy += len(workload_list)
         super()._process_workloads(workload_list)  # type: ignore[no-untyped-call]
+
+    def _spawn_workers_with_gc_freeze(self, spawn_number: int) -> None:
+        """Start the workers that are missing for the tasks that there are."""
+        super()._spawn_workers_with_gc_freeze(min(spawn_number, self._busy - len(self.workers)))  # type: ignore[no-untyped-call]
+
+    def _read_results(self) -> None:
+        """As Airflow's own, and count the workers that have become idle."""
+        while not self.result_queue.empty():
+            key, state, _ = self.result_queue.get()
+            self._busy -= state in _ENDS
+            self.change_state(key, state)
 
     def change_state(self, key: Any, state: Any, info: Any = None, remove_running: bool = True) -> None:
         """Pass on what has become of a task, but for an earlier part of it that has ended well."""

@@ -24,11 +24,15 @@ class Workload:
     ti: Any = field(default_factory=lambda: SimpleNamespace(priority_weight=1))
 
 
+def start_worker(executor: LocalExecutor) -> None:
+    pid = len(executor.workers) + 1
+    executor.workers[pid] = SimpleNamespace(is_alive=lambda: True)  # type: ignore[assignment]
+
+
 @pytest.fixture
 def executor(monkeypatch: pytest.MonkeyPatch) -> Executor:
     """An executor without workers: the tests say what they would."""
-    monkeypatch.setattr(LocalExecutor, "_spawn_workers_with_gc_freeze", lambda *_: None)
-    monkeypatch.setattr(LocalExecutor, "_check_workers", lambda _: None)
+    monkeypatch.setattr(LocalExecutor, "_spawn_worker", start_worker)
     executor = Executor(parallelism=4)  # type: ignore[no-untyped-call]
     executor.start()
     return executor
@@ -75,3 +79,30 @@ def test_a_failure_is_told_whichever_process_it_was(executor: Executor) -> None:
     begin(executor, APPROVE)
     assert end(executor, APPROVE, FAILED) == {APPROVE: (FAILED, None)}
     assert end(executor, APPROVE) == {APPROVE: (SUCCESS, None)}
+
+
+def test_no_worker_starts_before_there_is_a_task_for_it(executor: Executor) -> None:
+    assert len(executor.workers) == 0
+    begin(executor, APPROVE)
+    begin(executor, PLAN)
+    assert len(executor.workers) == 2
+
+
+def test_an_idle_worker_takes_the_next_task(executor: Executor) -> None:
+    begin(executor, APPROVE)
+    end(executor, APPROVE)
+    begin(executor, PLAN)
+    assert len(executor.workers) == 1
+
+
+def test_a_worker_whose_task_airflow_gave_up_is_busy_all_the_same(executor: Executor) -> None:
+    begin(executor, APPROVE)
+    executor.fail(APPROVE)
+    begin(executor, PLAN)
+    assert len(executor.workers) == 2
+
+
+def test_there_are_never_more_workers_than_tasks_that_may_run(executor: Executor) -> None:
+    for number in range(6):
+        begin(executor, PLAN._replace(map_index=number))
+    assert len(executor.workers) == 4
