@@ -71,6 +71,9 @@ def _always(settings: Settings) -> dict[str, str]:
         # With isolation, each new session compiles all code again and starts all Python workers again.
         "spark.sql.artifact.isolation.enabled": "false",
         "spark.python.daemon.module": "lockstep.python_daemon",
+        # By default, Spark gives some Python workers a variable, and others, those of stateful operators, not. It has one daemon
+        # for each environment.
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
         "spark.local.dir": str(settings.home / "tmp" / "spark"),
         # The catalog is in memory. It is derived from the lake, and a client that finds it empty fills it.
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
