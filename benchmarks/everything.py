@@ -39,6 +39,7 @@ from lockstep.ledger.ranges import Range, decode
 from lockstep.live import generations
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generation import Generation
+from lockstep.stack.services import run_dir
 from shop.simulate.keep_open import Pace, keep_open
 
 # When something was committed, and by topic and partition until which offset.
@@ -129,16 +130,16 @@ def waits(load: Load, view: View, positions: Positions) -> Iterator[float]:
             yield (positions[covered][0] if covered < len(positions) else time.time()) - at
 
 
-def processes() -> Iterator[tuple[psutil.Process, str]]:
-    """The processes of the platform, and their parts of it."""
-    for process in psutil.process_iter():
+def processes(config: settings.Settings) -> Iterator[tuple[psutil.Process, str]]:
+    """The processes of the stack, and their parts of it."""
+    supervisor = psutil.Process(int((run_dir(config) / "supervisord.pid").read_text()))
+    for process in (supervisor, *supervisor.children(recursive=True)):
         try:
             part = part_of(" ".join(process.cmdline()))
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             # It has just ended.
             continue
-        if part:
-            yield process, part
+        yield process, part
 
 
 PARTS = {
@@ -146,7 +147,9 @@ PARTS = {
     "ConnectDistributed": "connect",
     "SparkSubmit": "spark server",
     "pyspark": "spark's python",
-    "lockstep.sink_worker": "spark's python",
+    "lockstep.sink": "spark's python",
+    "connect_first": "spark's python",
+    "lockstep.monitor": "monitor",
     "lockstep.service": "live service",
     "postgres": "postgres",
     "airflow": "airflow",
@@ -154,17 +157,17 @@ PARTS = {
 }
 
 
-def part_of(command: str) -> str | None:
+def part_of(command: str) -> str:
     """The part of the platform that a command line belongs to."""
-    return next((part for mark, part in PARTS.items() if mark in command), None)
+    return next((part for mark, part in PARTS.items() if mark in command), "other")
 
 
 class Meter(threading.Thread):
     """CPU seconds by part, including those of processes that have ended meanwhile, and the memory of all (PSS, bytes)."""
 
-    def __init__(self, stopping: threading.Event) -> None:
+    def __init__(self, config: settings.Settings, stopping: threading.Event) -> None:
         super().__init__()
-        self.stopping, self.cpu, self.memory = stopping, defaultdict(float), []
+        self.config, self.stopping, self.cpu, self.memory = config, stopping, defaultdict(float), []
 
     def run(self) -> None:
         """Look every five seconds until the event is set, and every sixth time at the memory, which takes longer."""
@@ -180,7 +183,7 @@ class Meter(threading.Thread):
 
     def _cpu(self) -> dict[int, tuple[str, float]]:
         found = {}
-        for process, part in processes():
+        for process, part in processes(self.config):
             with suppress(psutil.NoSuchProcess):
                 cpu = process.cpu_times()
                 found[process.pid] = part, cpu.user + cpu.system
@@ -188,7 +191,7 @@ class Meter(threading.Thread):
 
     def _memory(self) -> int:
         found = 0
-        for process, _ in processes():
+        for process, _ in processes(self.config):
             with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 found += process.memory_full_info().pss
         return found
@@ -225,7 +228,7 @@ def main() -> None:
         thread.start()
     time.sleep(options.warm_up * 60)
     metering = threading.Event()
-    meter, since = Meter(metering), time.time()
+    meter, since = Meter(config, metering), time.time()
     meter.start()
     time.sleep(options.minutes * 60)
     until = time.time()
