@@ -1,9 +1,11 @@
 """Hours with everything on: all views in both layers, Airflow's DAGs, the shop open, and each part killed at random moments.
 
-Nothing is done by hand. At the end live = batch for every view and the sums hold, and after the first half hour neither the
-memory nor the disk that is not data has grown.
+Nothing is done by hand. At the end live = batch for every view and the sums hold. After the first half hour neither the memory
+has grown, nor the disk that is not data, nor the number of copies of what the machines of views remember. What they remember
+grows for as long as their definitions say: ``page_views_enriched`` has the views of 60 days, and at the end exactly those.
 """
 
+import json
 import os
 import random
 import signal
@@ -14,17 +16,23 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep.airflow_api import connected
+from lockstep.batch.saved_machines import SavedMachines
+from lockstep.definition.tables import gold_of
+from lockstep.lake.small_commits import collect
 from lockstep.live import progress
 from lockstep.stack.services import inherited, run_dir
 from lockstep.status.gather import gather
+from shop.views.page_views_enriched import VIEW
 
 MINUTES = float(os.environ.get("LOCKSTEP_SOAK_ENDURANCE_MINUTES", "120"))
 KILLS = int(os.environ.get("LOCKSTEP_SOAK_ENDURANCE_KILLS", "3"))
@@ -44,6 +52,8 @@ PARTS = (
 HALF_AN_HOUR = 60
 # What a burst of commits, or of log lines, may add for a while.
 GROWTH = 1.15
+# The files of RocksDB, and of saved machines.
+STATES = {".sst", ".parquet"}
 
 
 @pytest.mark.timeout(3 * 3600)
@@ -81,7 +91,9 @@ def test_everything_stays_on_for_hours_although_each_part_is_killed(demo, report
     assert all(stream.adds_up for stream in status.streams)
     assert {view.name: view.sample for view in status.views if view.unexplained} == {}
     assert dropped == 0, "the engine must never decide what is late"
-    assert [name for name in ("memory", "disk") if _grew(used[name][HALF_AN_HOUR:])] == [], tenths
+    flat = ("memory", "disk without states", "copies of states")
+    assert [name for name in flat if _grew(used[name][HALF_AN_HOUR:])] == [], tenths
+    assert _page_views_remembered(demo.settings) == collect(demo.settings, gold_of(VIEW), "true", ["event_id"]).num_rows
 
 
 def _trade(settings, stopping):
@@ -96,9 +108,14 @@ def _trade(settings, stopping):
 
 
 def _look(stack, stopping, used):
-    """Every half minute, in MB: the memory (PSS) of all processes, the disk that is not data, and each folder of it."""
+    """Every half minute, in MB: the memory (PSS) of all processes; the disk that is not data, and each folder of it.
+
+    The states of views are a part of that disk: files of saved machines and of RocksDB, which have what the views remember some
+    times over.
+    """
     supervisor = psutil.Process(int((run_dir(stack.settings) / "supervisord.pid").read_text()))
     home, root = stack.settings.home, Path(stack.settings.lake.removeprefix("file://"))
+    folders = (root / "_checkpoints", root / "_machines", home / "tmp", home / "run")
     while not stopping.wait(30):
         memory = 0
         for process in supervisor.children(recursive=True):
@@ -106,14 +123,19 @@ def _look(stack, stopping, used):
                 memory += process.memory_full_info().pss
             except (psutil.NoSuchProcess, psutil.AccessDenied):  # it has just ended, or is about to
                 continue
-        folders = (root / "_checkpoints", root / "_machines", home / "tmp", home / "run")
-        sizes = {folder.name: _size(folder) for folder in folders}
-        for name, size in {"memory": memory, "disk": sum(sizes.values()), **sizes}.items():
-            used[name].append(size >> 20)
+        found = {folder.name: _files(folder) for folder in folders}
+        sizes = {name: sum(files.values()) for name, files in found.items()}
+        disk = sum(sizes.values())
+        states = sum(size for files in found.values() for path, size in files.items() if path.suffix in STATES)
+        remembered = sum(_remembered(folder) for folder in (root / "_machines").iterdir())
+        sizes |= {"memory": memory, "disk": disk, "disk without states": disk - states, "remembered": remembered}
+        for name, size in sizes.items():
+            used[name].append(size / 2**20)
+        used["copies of states"].append(states / max(remembered, 1))
 
 
-def _size(folder):
-    """What its files take. RocksDB's copies of its own files are links to them, and take nothing more."""
+def _files(folder):
+    """Its files and their sizes. RocksDB's copies of its own files are links to them, and take nothing more."""
     files = {}
     for path in folder.rglob("*"):
         try:
@@ -121,8 +143,20 @@ def _size(folder):
         except FileNotFoundError:  # it has just been removed
             continue
         if stat.S_ISREG(found.st_mode):
-            files[found.st_dev, found.st_ino] = found.st_size
-    return sum(files.values())
+            files[found.st_dev, found.st_ino] = path, found.st_size
+    return dict(files.values())
+
+
+def _remembered(folder):
+    """How large what a view remembers is as text, by the last file of its machines that is whole for certain."""
+    times = {}
+    for path in folder.glob("*.parquet"):
+        with suppress(FileNotFoundError):  # it has just been removed
+            times[path.stat().st_mtime] = path
+    if len(times) < 2:
+        return 0
+    metadata = pq.read_metadata(times[sorted(times)[-2]])
+    return sum(metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups))
 
 
 def _kill_each(stack, dice, report):
@@ -175,4 +209,11 @@ def _grew(samples):
 
 def _tenths(samples):
     size = max(1, len(samples) // 10)
-    return ", ".join(str(round(statistics.median(samples[at : at + size]))) for at in range(0, len(samples), size))
+    return ", ".join(f"{statistics.median(samples[at : at + size]):.4g}" for at in range(0, len(samples), size))
+
+
+def _page_views_remembered(settings):
+    """How many page views the machines of ``page_views_enriched`` remember after the last roll-up."""
+    entry = ledger.latest(settings, gold_of(VIEW))
+    saved = SavedMachines(settings, VIEW.name).load(entry.machines).to_pylist()
+    return sum(len(json.loads(row["_machine"])) for row in saved if row["_bucket"] is not None)
