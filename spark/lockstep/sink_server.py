@@ -74,11 +74,16 @@ class SinkServer(ForkingMixIn, UnixStreamServer):
     def serve(self) -> None:
         """Fork a sink for each connection, until this process's parent has ended."""
         self._parent = os.getppid()
-        for module in _MODULES:
-            import_module(module)
+        load()
         # A sink's collections leave alone what it shares with this process.
         gc.freeze()
         self.serve_forever(poll_interval=1)
+
+
+def load() -> None:
+    """Import what sinks need. It starts no thread of Python's, and no client."""
+    for module in _MODULES:
+        import_module(module)
 
 
 if __name__ == "__main__":

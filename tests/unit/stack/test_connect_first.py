@@ -142,6 +142,13 @@ def test_a_sink_goes_on_without_the_server_that_has_forked_it_and_the_next_one_r
             fork.wait(60)
 
 
+def test_what_sinks_are_forked_from_has_nothing_of_the_project_which_may_change() -> None:
+    loaded = "import sys; from lockstep import sink_server; sink_server.load(); print(*sys.modules)"
+    said = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.split()
+    assert {"lockstep.live.sink", "deltalake", "pandas"} <= {*said}
+    assert [name for name in said if name.split(".")[0] == "shop"] == []
+
+
 def test_one_whose_secret_is_refused_does_not_run(python: Path) -> None:
     with socket.create_server((LOOPBACK, 0)) as server:
         env = {"PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": "wrong"}
