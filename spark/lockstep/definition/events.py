@@ -98,7 +98,7 @@ def _of_stream(stream: str, readers: "Sequence[Reader]", rows: "DataFrame", ever
     none = F.array().cast("array<struct<_view: string, _keys: array<string>, _time: bigint, _data: string>>")
     of_inputs = rows.select(
         F.concat_ws("/", *(F.col(name).cast("string") for name in CONTRACTS[stream].unique_id)).alias("_id"),
-        _position(stream).alias("_position"),
+        position(stream).alias("_position"),
         "_partition",
         "_offset",
         F.unix_millis("_arrival").alias("_timestamp"),
@@ -143,12 +143,15 @@ def _keys(read: Input) -> "Column":
     return F.expr(f"IF({read.where}, filter(array_distinct({read.machines}), k -> k IS NOT NULL), array())")
 
 
-def _position(stream: str) -> "Column":
+def position(stream: str) -> "Column":
+    """Where a change stands in its source's log: a text that sorts as its generation, its commit's LSN and its own LSN do.
+
+    It is null for an event. Each number has a letter before it for how many digits it has, and no zeros: machines remember many.
+    """
     if CONTRACTS[stream].kind != "changes":
         return F.lit(None).cast("string")
-    # An LSN has at most 20 digits. With zeros before them, the texts sort as the numbers do.
-    lsns = (F.lpad(F.col(name).cast("string"), 20, "0") for name in ("_commit_lsn", "_lsn"))
-    return F.concat_ws("/", F.lpad(generation().cast("string"), 6, "0"), *lsns)
+    texts = [number.cast("string") for number in (generation(), F.col("_commit_lsn"), F.col("_lsn"))]
+    return F.concat_ws("", *(part for text in texts for part in (F.chr(F.length(text) + ord("a")), text)))
 
 
 def time_of(row: "Mapping[str, Any]") -> datetime:

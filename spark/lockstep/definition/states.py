@@ -1,9 +1,14 @@
-"""States and rows as JSON text, without loss: ``datetime`` (UTC) and ``Decimal`` come back as they were."""
+"""States and rows as JSON text, without loss: ``datetime`` (UTC) and ``Decimal`` come back as they were.
+
+A time is its microseconds since the epoch, as an ISO text would be most of many a state.
+"""
 
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+
+from lockstep.definition.view import EPOCH, MICROSECOND
 
 _TIME, _DECIMAL = "$time", "$decimal"
 
@@ -28,9 +33,9 @@ def text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _encode(value: Any) -> dict[str, str]:
+def _encode(value: Any) -> dict[str, int | str]:
     if isinstance(value, datetime):
-        return {_TIME: value.astimezone(UTC).isoformat()}
+        return {_TIME: (value - EPOCH) // MICROSECOND}
     if isinstance(value, Decimal):
         return {_DECIMAL: str(value)}
     raise TypeError(f"a state cannot hold {value!r}: use dicts, lists, strings, numbers, datetime and Decimal")
@@ -38,7 +43,7 @@ def _encode(value: Any) -> dict[str, str]:
 
 def _decode(value: dict[str, Any]) -> Any:
     if value.keys() == {_TIME}:
-        return datetime.fromisoformat(value[_TIME])
+        return EPOCH + value[_TIME] * MICROSECOND
     if value.keys() == {_DECIMAL}:
         return Decimal(value[_DECIMAL])
     return value
