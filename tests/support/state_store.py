@@ -1,10 +1,15 @@
 """Spark's state store of a stateful operator, in memory."""
 
 import json
+import struct
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pyspark.sql import Row
 from pyspark.sql.streaming.proto import StateMessage_pb2 as messages
+
+from lockstep.definition.events import LIVE_COLUMNS
 
 
 class StateStore:
@@ -45,7 +50,7 @@ class Map:
     def __init__(self) -> None:
         self.values: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._stateName = "map"
-        self._mapStateClient = self._stateful_processor_api_client = self
+        self._mapStateClient = self._stateful_processor_api_client = self.sockfile = self
         self.user_key_schema = self.value_schema = None
         self._answers: deque[tuple[int, str, bytes]] = deque()
 
@@ -55,8 +60,14 @@ class Map:
     def _deserialize_from_bytes(self, value: bytes) -> tuple[Any, ...]:
         return tuple(json.loads(value))
 
-    def _send_proto_message(self, message: bytes) -> None:
-        request = messages.StateRequest.FromString(message)
+    def flush(self) -> None:
+        """As of the file of a socket."""
+
+    def write(self, sent: bytes) -> None:
+        """As of the file of a socket: a call, behind the version of the protocol and its length."""
+        version, length = struct.unpack("!ii", sent[:8])
+        assert (version, length) == (0, len(sent) - 8)
+        request = messages.StateRequest.FromString(sent[8:])
         call = request.stateVariableRequest.mapStateCall
         answer = b""
         match call.WhichOneof("method"):
@@ -72,3 +83,9 @@ class Map:
 
     def _receive_proto_message(self) -> tuple[int, str, bytes]:
         return self._answers.popleft()
+
+
+def as_rows(entries: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+    """Rows for the operator, as Spark brings them."""
+    row_of = Row(*LIVE_COLUMNS)
+    return (row_of(*(entry[name] for name in LIVE_COLUMNS)) for entry in entries)

@@ -77,7 +77,7 @@ class Machines(StatefulProcessor):
 
     # Spark calls with names, so the arguments must have these.
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: "TimerValues") -> Iterator[Row]:  # noqa: ARG002
-        arrived = [{name: row[name] for name in LIVE_COLUMNS} for row in rows]
+        arrived = _entries(rows)
         changes = _by_machine(entry for entry in arrived if entry["_position"] is not None)
         now, on_time = self._watch(sorted((e for e in arrived if e["_position"] is None), key=itemgetter(*_POSITION)))
         waiting: list[Entry] = []
@@ -211,6 +211,13 @@ class Machines(StatefulProcessor):
             if machine.due is None or due < machine.due:
                 timers.append(entry)
                 machine.due = due
+
+
+def _entries(rows: Iterator[Row]) -> list[Entry]:
+    """The rows by column. To ask each row for each column by its name takes five times as long."""
+    some = [*rows]
+    columns = itemgetter(*map(some[0].__fields__.index, LIVE_COLUMNS)) if some else tuple
+    return [dict(zip(LIVE_COLUMNS, columns(row), strict=True)) for row in some]
 
 
 def _by_machine(entries: Iterable[Entry]) -> dict[Name, list[Entry]]:

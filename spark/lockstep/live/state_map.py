@@ -2,9 +2,10 @@
 
 PySpark's ``MapState`` makes a call for each key, and waits for its answer from the server's JVM: on a machine that has other work
 these are some milliseconds each, and a micro-batch of some thousand machines took minutes. The server answers calls in their
-order, so here many are sent before the first answer is read.
+order, so here many are sent at once, before the first answer is read.
 """
 
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ Key = tuple[Any, ...]
 # Calls that are sent before their answers are read. Calls that read, and answers to calls that write, are short, and so many of
 # them fit into the buffers of a socket: otherwise each side could wait until the other one reads.
 _AT_ONCE = 100
+# Before each call: the version of the protocol, and the length of the call.
+_HEADER = struct.Struct("!ii")
 
 
 class StateMap:
@@ -57,10 +60,14 @@ class StateMap:
         return encoded
 
     def _call(self, calls: list[dict[str, Any]]) -> list[bytes]:
+        file = self._server.sockfile
         for call in calls:
             of_map = messages.MapStateCall(stateName=self._name, **call)
             request = messages.StateRequest(stateVariableRequest=messages.StateVariableRequest(mapStateCall=of_map))
-            self._server._send_proto_message(request.SerializeToString())
+            text = request.SerializeToString()
+            file.write(_HEADER.pack(0, len(text)) + text)
+        # The client's own method would send each of them by itself.
+        file.flush()
         answers = [self._server._receive_proto_message() for _ in calls]
         if errors := [error for status, error, _ in answers if status != 0]:
             raise PySparkRuntimeError(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tests.support.simulation import engine
 from tests.support.simulation.lake import Row, Rows
 from tests.support.simulation.world import Killed, World
-from tests.support.state_store import Map, StateStore, Value
+from tests.support.state_store import Map, StateStore, Value, as_rows
 
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed, View, Windowed
@@ -104,7 +104,7 @@ class KeyedOperator:
         rows = [row for stream, of in parsed.items() for row in self._inputs(stream, of)]
         # Spark brings them in any order.
         self._world.random.shuffle(rows)
-        found = self._machines.handleInputRows(None, iter(rows), None)
+        found = self._machines.handleInputRows(None, as_rows(rows), None)
         return pa.Table.from_pylist([row.asDict() for row in found], _OUTPUT)
 
     def state(self) -> Store:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.state_store import StateStore
+from tests.support.state_store import StateStore, as_rows
 
 from lockstep.definition import Input, Keyed, states
 from lockstep.definition.events import LIVE_COLUMNS
@@ -61,7 +61,7 @@ def run(records, cuts=()):
         batch += heartbeats if record is None else rows_of(number, record)
         if batch and (record is None or number in cuts):
             # Spark brings rows in any order.
-            for row in machines.handleInputRows(None, reversed(batch), None):
+            for row in machines.handleInputRows(None, as_rows(reversed(batch)), None):
                 if row["_view"] is not None:
                     found[row["_view"]].append(states.loads(row["_row"]))
             batch = []
@@ -98,7 +98,7 @@ def test_a_quiet_topic_holds_up_only_the_views_that_read_it():
     machines = Machines(VIEWS, STREAMS)
     machines.init(StateStore())
     clicks = [rows_of(0, (("clicks", 0), "a", FIRST, 0)), rows_of(1, (("clicks", 0), "a", FIRST + 60_000, 0))]
-    rows = machines.handleInputRows(None, iter([*clicks[0], *clicks[1]]), None)
+    rows = machines.handleInputRows(None, as_rows([*clicks[0], *clicks[1]]), None)
     assert [row["_view"] for row in rows] == ["one", None]
 
 
@@ -109,7 +109,7 @@ def test_an_event_of_an_added_partition_from_before_what_is_final_is_late():
     clicks = [(("clicks", 0), "a", FIRST + 60_000, 0), (("clicks", 1), "a", FIRST, 0)]
     clicks += [((stream, n), "a", FIRST + 100_000, 0) for stream in ("clicks", "page_views") for n in (0, 1)]
     for number, record in enumerate(clicks):
-        rows = machines.handleInputRows(None, iter(rows_of(number, record)), None)
+        rows = machines.handleInputRows(None, as_rows(rows_of(number, record)), None)
         ids += [states.loads(row["_row"])["id"] for row in rows if row["_view"] == "one"]
     assert ids == ["000"]
 
@@ -123,10 +123,10 @@ def test_a_micro_batch_that_runs_again_gives_the_same_rows_though_a_partition_wa
         views = {"one": VIEWS["one"]}
         killed, restarted = (Machines(views, {"clicks": EventStream(p, BOUND)}) for p in ([0], partitions))
         killed.init(StateStore())
-        killed.handleInputRows(None, iter(of_one[0]), None)
+        killed.handleInputRows(None, as_rows(of_one[0]), None)
         for variable in ("machines", "buckets", "waiting", "watermarks"):
             setattr(restarted, variable, getattr(killed, variable))
-        return [row["_row"] for row in restarted.handleInputRows(None, iter(of_one[1]), None)]
+        return [row["_row"] for row in restarted.handleInputRows(None, as_rows(of_one[1]), None)]
 
     assert rows_of_second_batch([0, 1]) == rows_of_second_batch([0])
     assert len(rows_of_second_batch([0])) == 2

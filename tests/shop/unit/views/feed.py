@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.shop.oracles.record import Record
 from tests.support.records import START, at
-from tests.support.state_store import StateStore
+from tests.support.state_store import StateStore, as_rows
 
 from lockstep.batch.compute import go_on
 from lockstep.batch.saved_machines import SCHEMA
@@ -256,7 +256,7 @@ class LiveMachine:
         for row in rows:
             self._offset += 1
             row |= {"_partition": 0, "_offset": self._offset, "_timestamp": round(row["_arrival"].timestamp() * 1000)}
-        return self._plain(self._machine.handleInputRows(None, iter(rows), None))  # type: ignore[arg-type]
+        return self._plain(self._machine.handleInputRows(None, as_rows(rows), None))
 
     def _plain(self, rows: Iterable[Any]) -> list[dict[str, Any]]:
         return [
