@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
 from pathlib import Path
 
@@ -108,7 +108,7 @@ def _trade(settings, stopping):
 
 
 def _look(stack, stopping, used):
-    """Every half minute, in MB: the memory (PSS) of all processes; the disk that is not data, and each folder of it.
+    """Every half minute, in MB: the memory (PSS) of all processes, and by service; the disk that is not data, and each folder.
 
     The states of views are a part of that disk: files of saved machines and of RocksDB, which have what the views remember some
     times over.
@@ -117,21 +117,29 @@ def _look(stack, stopping, used):
     home, root = stack.settings.home, Path(stack.settings.lake.removeprefix("file://"))
     folders = (root / "_checkpoints", root / "_machines", home / "tmp", home / "run")
     while not stopping.wait(30):
-        memory = 0
-        for process in supervisor.children(recursive=True):
-            try:
-                memory += process.memory_full_info().pss
-            except (psutil.NoSuchProcess, psutil.AccessDenied):  # it has just ended, or is about to
-                continue
+        memory = _memory(stack, supervisor)
         found = {folder.name: _files(folder) for folder in folders}
         sizes = {name: sum(files.values()) for name, files in found.items()}
         disk = sum(sizes.values())
         states = sum(size for files in found.values() for path, size in files.items() if path.suffix in STATES)
         remembered = sum(_remembered(folder) for folder in (root / "_machines").iterdir())
-        sizes |= {"memory": memory, "disk": disk, "disk without states": disk - states, "remembered": remembered}
+        sizes |= {"disk": disk, "disk without states": disk - states, "remembered": remembered}
+        sizes |= {"memory": sum(memory.values()), **memory}
         for name, size in sizes.items():
             used[name].append(size / 2**20)
         used["copies of states"].append(states / max(remembered, 1))
+
+
+def _memory(stack, supervisor):
+    """Of the JVM of each service, and of its other processes."""
+    names = {process.pid: name for name, process in stack.supervisor.processes().items()}
+    found = Counter()
+    for process in supervisor.children(recursive=True):
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):  # it has just ended, or is about to
+            own = next((names[p.pid] for p in (process, *process.parents()) if p.pid in names), "orphans")
+            kind = "JVM" if process.name() == "java" else "others"
+            found[f"{own}, {kind}"] += process.memory_full_info().pss
+    return found
 
 
 def _files(folder):
