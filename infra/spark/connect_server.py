@@ -16,4 +16,4 @@ spark = SparkSession.builder.getOrCreate()
 context = spark.sparkContext
 context._jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(context._jsc.sc())  # type: ignore[union-attr]
 # The JVM goes on until this process ends, and this one until the JVM has ended.
-os.execv(sys.executable, [sys.executable, "-m", "lockstep.sink_server", "run/sinks.sock"])
+os.execv(sys.executable, [sys.executable, "-m", "lockstep.sink_server"])

@@ -5,7 +5,7 @@ before the scheduler has heard that the first process has ended, the scheduler t
 executor reported that it finished with state success, but its state is running". It fails the task, which is tried again. One
 that waits for a person then asks again, what was answered is gone, and its run never ends.
 
-And Airflow's starts all workers at once, as many as there may be. An idle one has 25 MB of its own.
+Airflow's executor also starts all of its workers at once. An idle one has 25 MB of its own.
 """
 
 from collections import Counter

@@ -3,7 +3,7 @@
 Each would take a CPU second and 75 MB for it, and there is one for each job. ``infra/spark/connect_server.py`` becomes this
 process when Spark's server runs, and ``infra/spark/connect_first.py`` asks it for a fork.
 
-Run as ``python -m lockstep.sink_server SOCKET``. It ends when the process that has started it has.
+Run as ``python -m lockstep.sink_server`` in the directory of the stack's files. It ends when the process that started it has.
 """
 
 import gc
@@ -20,6 +20,8 @@ from lockstep import sink_worker
 
 # The sink loads the project's views and contracts itself: those of today.
 _MODULES = ("pyspark.sql.connect.streaming.worker.foreach_batch_worker", "lockstep.live.sink")
+# As in connect_first.py, which imports nothing of this.
+_SOCKET = "run/sinks.sock"
 _LENGTH = struct.Struct("!i")
 
 
@@ -87,5 +89,5 @@ def load() -> None:
 
 
 if __name__ == "__main__":
-    with SinkServer(sys.argv[1], _Sink) as server:
+    with SinkServer(_SOCKET, _Sink) as server:
         server.serve()

@@ -21,7 +21,7 @@ from lockstep.batch.plan import Plan, plan
 from lockstep.batch.rollup import roll_up, written_as
 from lockstep.catalog import connect
 from lockstep.definition import Keyed, View
-from lockstep.definition.events import micros
+from lockstep.definition.states import micros
 from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import Interval
 from lockstep.ingest.bronze import ingest

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 from lockstep.batch.saved_machines import SCHEMA
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
-from lockstep.definition.events import event, events, micros
+from lockstep.definition.events import event, events
 from lockstep.definition.keyed import Event, advance, in_log_order, last_of_each_key
 from lockstep.definition.machine import Machine
+from lockstep.definition.states import micros
 from lockstep.definition.windowing import transform
 
 if TYPE_CHECKING:

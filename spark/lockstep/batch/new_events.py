@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep.contracts import CONTRACTS
-from lockstep.definition.events import events, micros
+from lockstep.definition.events import events
+from lockstep.definition.states import micros
 from lockstep.definition.view import literal
 from lockstep.ledger.ranges import Range, to_where
 

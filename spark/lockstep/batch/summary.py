@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from lockstep.definition.events import micros
+from lockstep.definition.states import micros
 from lockstep.definition.view import BEGINNING, EPOCH, MICROSECOND, literal
 
 if TYPE_CHECKING:

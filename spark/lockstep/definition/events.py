@@ -1,6 +1,6 @@
 """The input rows of keyed views as events for their machines: the same from silver (batch) and from the parser (live). Pure."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ from lockstep.contracts import CONTRACTS
 from lockstep.definition import states
 from lockstep.definition.columns import POSITION, TIMESTAMP_FORMAT, ddl, generation
 from lockstep.definition.keyed import Event, Input, Keyed
-from lockstep.definition.view import EPOCH, MICROSECOND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -156,12 +155,7 @@ def position(stream: str) -> "Column":
 
 def time_of(row: "Mapping[str, Any]") -> datetime:
     """When the event of a row of :data:`COLUMNS` happened (UTC)."""
-    return EPOCH + timedelta(microseconds=row["_time"])
-
-
-def micros(instant: datetime) -> int:
-    """An instant as ``_time`` has it: the inverse of :func:`time_of`."""
-    return (instant.astimezone(UTC) - EPOCH) // MICROSECOND
+    return states.from_micros(row["_time"])
 
 
 def event(row: "Mapping[str, Any]") -> Event:

@@ -19,9 +19,10 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from lockstep.definition import states
-from lockstep.definition.events import LIVE_COLUMNS, event, micros
+from lockstep.definition.events import LIVE_COLUMNS, event
 from lockstep.definition.keyed import Event, Keyed, in_log_order
 from lockstep.definition.machine import Machine
+from lockstep.definition.states import micros
 from lockstep.definition.view import EPOCH, MICROSECOND
 from lockstep.live.state_map import StateMap
 from lockstep.live.timing_wheel import Clocks, Entry, TimingWheel

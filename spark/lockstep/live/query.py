@@ -12,7 +12,8 @@ from lockstep import lake
 from lockstep.contracts import CONTRACTS, of_kind
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
-from lockstep.definition.events import events_and_records, micros
+from lockstep.definition.events import events_and_records
+from lockstep.definition.states import micros
 from lockstep.definition.tables import live_of
 from lockstep.definition.windowing import in_windows
 from lockstep.errors import LockstepError

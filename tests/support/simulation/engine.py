@@ -22,9 +22,10 @@ from lockstep.batch.summary import Summary, summary_of_few
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import FIRST_GENERATION, POSITION
-from lockstep.definition.events import event, micros
+from lockstep.definition.events import event
 from lockstep.definition.keyed import Input, advance, last_of_each_key
 from lockstep.definition.registry import VIEWS
+from lockstep.definition.states import micros
 from lockstep.definition.tables import Tables, gold_of, shadow_of
 from lockstep.definition.view import BEGINNING, EPOCH, Interval
 from lockstep.ledger.event_time import newest_at

@@ -11,7 +11,8 @@ from lockstep.batch import going_on
 from lockstep.batch.going_on import process_new
 from lockstep.batch.saved_machines import SCHEMA
 from lockstep.definition import Input, Keyed
-from lockstep.definition.events import COLUMNS, micros
+from lockstep.definition.events import COLUMNS
+from lockstep.definition.states import micros
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 UNTIL = START + timedelta(days=30)

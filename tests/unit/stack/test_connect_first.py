@@ -34,6 +34,11 @@ def start(python: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
     return subprocess.Popen([*launcher, *arguments], text=True, env=os.environ | env, cwd=python.parent, **pipes)
 
 
+def place_of(server: socket.socket, secret: str = SECRET) -> dict[str, str]:
+    """What Spark tells its Python process: where to connect, and the secret."""
+    return {"PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": secret}
+
+
 def text(connection: socket.socket) -> str:
     (length,) = struct.unpack("!i", connection.recv(4, socket.MSG_WAITALL))
     return connection.recv(length, socket.MSG_WAITALL).decode()
@@ -49,16 +54,14 @@ def as_sparks_server(process: subprocess.Popen[str], server: socket.socket, answ
 
 
 def test_the_sink_has_connected_logged_in_and_said_who_it_is_before_python_runs(python: Path) -> None:
-    with socket.create_server((LOOPBACK, 0)) as server:
-        env = {"PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": SECRET}
-        with start(python, "-m", SINK, **env) as process:
-            secret, connection = as_sparks_server(process, server, b"ok")
-            with connection:
-                (pid,) = struct.unpack("!i", connection.recv(4, socket.MSG_WAITALL))
-                assert process.stdout
-                who, *asked = process.stdout.readline().split()
-                inherited = str(Path(f"/proc/{pid}/fd/{asked[-1]}").readlink())
-                process.communicate("\n")
+    with socket.create_server((LOOPBACK, 0)) as server, start(python, "-m", SINK, **place_of(server)) as process:
+        secret, connection = as_sparks_server(process, server, b"ok")
+        with connection:
+            (pid,) = struct.unpack("!i", connection.recv(4, socket.MSG_WAITALL))
+            assert process.stdout
+            who, *asked = process.stdout.readline().split()
+            inherited = str(Path(f"/proc/{pid}/fd/{asked[-1]}").readlink())
+            process.communicate("\n")
     assert secret == SECRET
     assert pid == process.pid == int(who)
     assert asked[:-1] == ["-m", "lockstep.sink_worker"]
@@ -70,7 +73,7 @@ def forks(tmp_path: Path) -> Iterator[psutil.Process]:
     """The server that forks sinks, in the directory of the stack's files."""
     (tmp_path / "run").mkdir()
     place = tmp_path / "run" / "sinks.sock"
-    command = [sys.executable, "-m", "lockstep.sink_server", "run/sinks.sock"]
+    command = [sys.executable, "-m", "lockstep.sink_server"]
     with subprocess.Popen(command, cwd=tmp_path) as process:
         for attempt in Retrying(stop=stop_after_delay(60), wait=wait_fixed(0.1)):
             with attempt:
@@ -91,9 +94,8 @@ def test_the_sink_is_a_fork_with_the_connection_the_environment_and_the_output(
     python: Path, forks: psutil.Process
 ) -> None:
     with socket.create_server((LOOPBACK, 0)) as server:
-        env = {"PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": SECRET}
         url = {"SPARK_CONNECT_LOCAL_URL": "sc://nobody.invalid:1"}
-        with start(python, "-m", SINK, **env, **url) as process:
+        with start(python, "-m", SINK, **place_of(server), **url) as process:
             _, connection = as_sparks_server(process, server, b"ok")
             with connection:
                 (pid,) = struct.unpack("!i", connection.recv(4, socket.MSG_WAITALL))
@@ -110,36 +112,32 @@ def test_the_sink_is_a_fork_with_the_connection_the_environment_and_the_output(
 
 
 def test_a_fork_ends_with_the_process_that_spark_ends(python: Path, forks: psutil.Process) -> None:
-    with socket.create_server((LOOPBACK, 0)) as server:
-        env = {"PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": SECRET}
-        with start(python, "-m", SINK, **env) as process:
-            _, connection = as_sparks_server(process, server, b"ok")
-            with connection:
-                fork = forked(forks)
-                process.terminate()
-                fork.wait(60)
+    with socket.create_server((LOOPBACK, 0)) as server, start(python, "-m", SINK, **place_of(server)) as process:
+        _, connection = as_sparks_server(process, server, b"ok")
+        with connection:
+            fork = forked(forks)
+            process.terminate()
+            fork.wait(60)
 
 
 def test_a_sink_goes_on_without_the_server_that_has_forked_it_and_the_next_one_runs_by_itself(
     python: Path, forks: psutil.Process
 ) -> None:
-    with socket.create_server((LOOPBACK, 0)) as server:
-        env = {"PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": SECRET}
-        with start(python, "-m", SINK, **env) as first:
-            _, connection = as_sparks_server(first, server, b"ok")
-            fork = forked(forks)
-            forks.kill()
-            forks.wait(60)
-            with start(python, "-m", SINK, **env) as second:
-                _, another = as_sparks_server(second, server, b"ok")
-                assert second.stdout
-                assert "lockstep.sink_worker" in second.stdout.readline()
-                second.communicate("\n")
-                another.close()
-            assert fork.is_running()
-            assert first.poll() is None
-            connection.close()
-            fork.wait(60)
+    with socket.create_server((LOOPBACK, 0)) as server, start(python, "-m", SINK, **place_of(server)) as first:
+        _, connection = as_sparks_server(first, server, b"ok")
+        fork = forked(forks)
+        forks.kill()
+        forks.wait(60)
+        with start(python, "-m", SINK, **place_of(server)) as second:
+            _, another = as_sparks_server(second, server, b"ok")
+            assert second.stdout
+            assert "lockstep.sink_worker" in second.stdout.readline()
+            second.communicate("\n")
+            another.close()
+        assert fork.is_running()
+        assert first.poll() is None
+        connection.close()
+        fork.wait(60)
 
 
 def test_what_sinks_are_forked_from_has_nothing_of_the_project_which_may_change() -> None:
@@ -150,12 +148,13 @@ def test_what_sinks_are_forked_from_has_nothing_of_the_project_which_may_change(
 
 
 def test_one_whose_secret_is_refused_does_not_run(python: Path) -> None:
-    with socket.create_server((LOOPBACK, 0)) as server:
-        env = {"PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]), "PYTHON_WORKER_FACTORY_SECRET": "wrong"}
-        with start(python, "-m", SINK, **env) as process:
-            secret, connection = as_sparks_server(process, server, b"err")
-            with connection:
-                said, error = process.communicate()
+    with (
+        socket.create_server((LOOPBACK, 0)) as server,
+        start(python, "-m", SINK, **place_of(server, "wrong")) as process,
+    ):
+        secret, connection = as_sparks_server(process, server, b"err")
+        with connection:
+            said, error = process.communicate()
     assert (secret, said) == ("wrong", "")
     assert "has refused the secret" in error
 

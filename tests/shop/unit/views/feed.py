@@ -20,8 +20,9 @@ from lockstep.batch.compute import go_on
 from lockstep.batch.saved_machines import SCHEMA
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Input, Keyed, states
-from lockstep.definition.events import LIVE_COLUMNS, event, micros, time_of
+from lockstep.definition.events import LIVE_COLUMNS, event, time_of
 from lockstep.definition.keyed import advance, final, in_log_order
+from lockstep.definition.states import micros
 from lockstep.live.machine import Machines
 from lockstep.live.watermarks import EventStream
 
