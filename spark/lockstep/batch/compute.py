@@ -3,6 +3,8 @@
 from collections import defaultdict
 from datetime import datetime
 from functools import singledispatch
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,17 +15,22 @@ from lockstep.batch.saved_machines import SCHEMA
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
 from lockstep.definition.events import event, events
-from lockstep.definition.keyed import Event, advance, in_log_order, last_of_each_key
+from lockstep.definition.keyed import Event, in_log_order, last_of_each_key
 from lockstep.definition.machine import Machine
 from lockstep.definition.states import micros
 from lockstep.definition.windowing import transform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame
 
     from lockstep.definition.keyed import Row
+    from lockstep.definition.map_state import Texts
+
+# The column with a row of gold, beside those of a saved machine.
+_ROW = "_row"
+_ROWS_AT_ONCE = 10_000
 
 
 def result(view: View, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
@@ -51,10 +58,37 @@ def _windowed(view: Windowed, silver: "Mapping[str, DataFrame]", low: datetime, 
 
 @_rows.register(Keyed)
 def _keyed(view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
-    rows = _history(view, silver, low, high)
-    spark = rows.sparkSession
-    columns = spark.createDataFrame([], ddl(view.output_columns)).schema
-    return rows.groupBy("_key").applyInArrow(_machine(view, high, columns), columns)
+    return rows_of(rows_and_machines(view, silver, low, high))
+
+
+def rows_and_machines(view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, until: datetime) -> "DataFrame":
+    """What a view's machines give and remember when all events before ``until`` are processed, in one pass over history.
+
+    Args:
+        low: the rows of gold from this instant (UTC) on are complete.
+
+    Returns:
+        A row for each of gold's, of which :func:`rows_of` gives the columns, and those of ``saved_machines.SCHEMA``, which
+        :func:`machines_of` gives.
+    """
+    events_of_view = _history(view, silver, low, until)
+    columns = events_of_view.sparkSession.createDataFrame([], ddl(view.output_columns)).schema
+    run, schema = _machines(view, until, columns)
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    # Not a group of Spark's for each key: to send one to Python and back costs more than most keys have to compute.
+    in_order = events_of_view.repartition("_key").sortWithinPartitions("_key")
+    return in_order.mapInArrow(run, from_arrow_schema(schema))
+
+
+def rows_of(found: "DataFrame") -> "DataFrame":
+    """The view's rows, of :func:`rows_and_machines`."""
+    return found.where(F.col(_ROW).isNotNull()).select(f"{_ROW}.*")
+
+
+def machines_of(found: "DataFrame") -> "DataFrame":
+    """The saved machines, of :func:`rows_and_machines`."""
+    return found.where(F.col(_ROW).isNull()).select(*SCHEMA.names)
 
 
 def _history(view: Keyed, silver: "Mapping[str, DataFrame]", low: datetime, high: datetime) -> "DataFrame":
@@ -69,20 +103,6 @@ def _in_order(events_of_key: "Iterable[Event]") -> list[Event]:
     """The changes of tables, and after them the events."""
     found = [*events_of_key]
     return [*in_log_order(found), *sorted(e for e in found if not e.is_change)]
-
-
-def machines(view: Keyed, silver: "Mapping[str, DataFrame]", until: datetime) -> "DataFrame":
-    """The machines of a view when all events before an instant (UTC) are processed: the columns of ``saved_machines.SCHEMA``."""
-
-    # Asked here: it depends on the contracts, and a worker of the server would have to load the project for them.
-    upserts = view.upserts
-
-    def run(rows: "pa.Table") -> "pa.Table":
-        return go_on(view, SCHEMA.empty_table(), rows.to_pylist(), until, upserts)[1]
-
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return _history(view, silver, until, until).groupBy("_key").applyInArrow(run, from_arrow_schema(SCHEMA))
 
 
 def go_on(
@@ -112,17 +132,23 @@ def go_on(
     for row in _chosen(saved, names, needed).to_pylist():
         buckets[row["_key"]][row["_bucket"]] = row["_machine"]
     out: list[Row] = []
-    replaced, after = [*map(_name, before)], []
+    after: list[Row] = []
+    replaced = [*map(_name, before)]
     for key, machine in machines.items():
         rows_of_key, changed = machine.run(view, _in_order(of_key[key]), until, buckets[key])
         out += rows_of_key
         replaced += [_name(key, number) for number in changed]
-        after += [{"_key": key, "_bucket": number, "_machine": text} for number, text in changed.items() if text]
-        if not machine.is_over(upserts):
-            timer = machine.next_timer(view)
-            after.append({"_key": key, "_timer": timer and micros(timer), "_machine": machine.dump()})
+        after += _saved(view, key, machine, changed, upserts)
     others = saved.filter(pc.invert(pc.is_in(names, pa.array(replaced, pa.string()))))
     return out, pa.concat_tables([others, pa.Table.from_pylist(after, schema=SCHEMA)])
+
+
+def _saved(view: Keyed, key: str, machine: Machine, buckets: "Texts", upserts: bool) -> "Iterator[Row]":
+    """The rows of ``saved_machines.SCHEMA`` for a machine and its buckets."""
+    yield from ({"_key": key, "_bucket": number, "_machine": text} for number, text in buckets.items() if text)
+    if not machine.is_over(upserts):
+        timer = machine.next_timer(view)
+        yield {"_key": key, "_timer": timer and micros(timer), "_machine": machine.dump()}
 
 
 def _name(key: str, bucket: int | None = None) -> str:
@@ -141,15 +167,27 @@ def _chosen(saved: "pa.Table", names: "pa.ChunkedArray", of: "Iterable[str]") ->
     return saved.filter(pc.is_in(names, pa.array([*of], pa.string())))
 
 
-def _machine(view: Keyed, until: datetime, columns: Any) -> "Callable[[pa.Table], pa.Table]":
+def _machines(
+    view: Keyed, until: datetime, columns: Any
+) -> "tuple[Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], pa.Schema]":
+    """What runs the machines of a partition, whose events are sorted by key, and the schema of what it gives."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    schema = to_arrow_schema(columns)
-    # As in ``machines``.
+    schema = pa.schema([*SCHEMA, (_ROW, pa.struct([*to_arrow_schema(columns)]))])
+    # Asked here: it depends on the contracts, and a worker of the server would have to load the project for them.
     upserts = view.upserts
 
-    def run(rows: "pa.Table") -> "pa.Table":
-        _, out = advance(view, None, _in_order(map(event, rows.to_pylist())), until)
-        return pa.Table.from_pylist(last_of_each_key(out, view.key) if upserts else out, schema=schema)
+    def run(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        found: list[Row] = []
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for key, of_key in groupby(rows, itemgetter("_key")):
+            machine = Machine()
+            out, buckets = machine.run(view, _in_order(map(event, of_key)), until)
+            found += ({_ROW: row} for row in (last_of_each_key(out, view.key) if upserts else out))
+            found += _saved(view, key, machine, buckets, upserts)
+            if len(found) >= _ROWS_AT_ONCE:
+                yield pa.RecordBatch.from_pylist(found, schema)
+                found = []
+        yield pa.RecordBatch.from_pylist(found, schema)
 
-    return run
+    return run, schema

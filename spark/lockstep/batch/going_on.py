@@ -5,6 +5,7 @@ all of history gives: however a machine's events are divided among calls, its ro
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep import lake, ledger
-from lockstep.batch.compute import go_on, machines, result
+from lockstep.batch.compute import go_on, machines_of, rows_and_machines, rows_of
 from lockstep.batch.new_events import MOST_ROWS, Silver
 from lockstep.batch.plan import Plan
 from lockstep.batch.saved_machines import SCHEMA, SavedMachines
@@ -28,6 +29,8 @@ from lockstep.ledger.ranges import where_below
 from lockstep.session import collect
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from lockstep.definition.keyed import Row
     from lockstep.settings import Settings
 
@@ -60,14 +63,15 @@ def roll_up(
     files, txn = SavedMachines(settings, view.name), ledger.txn(table, record)
     saved = newest_machines(settings, view, plan.newest) if plan.size <= MOST_ROWS else None
     if saved is None and (view.upserts or not lake.is_small(plan.size)):
-        record["machines"] = files.save(_from_history(view, silver, until))
-        failpoint("machines-saved")
-        lake.replace(result(view, silver, low, until), settings, table, view.interval(low, until), txn, record)
+        with from_history(view, silver, low, until) as (rows_of_gold, after):
+            record["machines"] = files.save(after)
+            failpoint("machines-saved")
+            lake.replace(rows_of_gold, settings, table, view.interval(low, until), txn, record)
         _tidy(settings, files, table)
         return
     if saved is None and plan.newest is not None:
         before = {s: rows.where(where_below(plan.newest.ranges, CONTRACTS[s].topic)) for s, rows in silver.items()}
-        saved = _from_history(view, before, low)
+        saved = machines_from_history(view, before, low)
     out, after = process_new(view, saved if saved is not None else SCHEMA.empty_table(), new_events(), until)
     record["machines"] = files.save(after)
     failpoint("machines-saved")
@@ -79,6 +83,24 @@ def roll_up(
     else:
         lake.replace(rows, settings, table, view.interval(low, until), txn, record)
     _tidy(settings, files, table)
+
+
+@contextmanager
+def from_history(view: Keyed, silver: Silver, low: datetime, until: datetime) -> "Iterator[tuple[DataFrame, pa.Table]]":
+    """Compute a view from all of its history, once: its rows in ``[low, until)`` (UTC), and its machines then.
+
+    The rows are kept in Spark's memory until the block ends.
+    """
+    found = rows_and_machines(view, silver, low, until).persist()
+    try:
+        yield rows_of(found).where(view.interval(low, until)), collect(machines_of(found)).cast(SCHEMA)
+    finally:
+        found.unpersist()
+
+
+def machines_from_history(view: Keyed, silver: Silver, until: datetime) -> pa.Table:
+    """The machines of a view when all events before an instant (UTC) are processed."""
+    return collect(machines_of(rows_and_machines(view, silver, until, until))).cast(SCHEMA)
 
 
 def process_new(view: Keyed, saved: pa.Table, new_events: pa.Table, until: datetime) -> "tuple[list[Row], pa.Table]":
@@ -128,10 +150,6 @@ def newest_machines(settings: "Settings", view: Keyed, newest: ledger.Entry | No
 def kept(settings: "Settings", table: str) -> list[ledger.Entry]:
     """The entries of gold whose machines are kept, newest first."""
     return [*islice(ledger.entries(settings, table), KEPT)]
-
-
-def _from_history(view: Keyed, silver: Silver, until: datetime) -> pa.Table:
-    return collect(machines(view, silver, until)).cast(SCHEMA)
 
 
 def _tidy(settings: "Settings", files: SavedMachines, table: str) -> None:

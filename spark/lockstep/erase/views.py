@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from lockstep import lake, ledger
-from lockstep.batch.compute import machines, result
+from lockstep.batch.compute import result
+from lockstep.batch.going_on import machines_from_history
 from lockstep.batch.rollup import bounded, covered, written_as
-from lockstep.batch.saved_machines import SCHEMA, SavedMachines
+from lockstep.batch.saved_machines import SavedMachines
 from lockstep.batch.summary import summary
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import VIEWS
@@ -15,7 +16,6 @@ from lockstep.definition.tables import Tables, gold_of
 from lockstep.definition.view import BEGINNING
 from lockstep.erase.streams import is_recorded, record, run_id, txn
 from lockstep.ledger.ranges import where_offsets
-from lockstep.session import collect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,8 +88,7 @@ def recompute(spark: "SparkSession", settings: "Settings", view: "View", erasure
     more: dict[str, Any] = {"until": newest.until.isoformat()} if newest.until else {}
     if view.keeps_until and newest.until:
         files = SavedMachines(settings, view.name)
-        found = collect(machines(cast("Keyed", view), silver, newest.until)).cast(SCHEMA)
-        more["machines"] = files.save(found)
+        more["machines"] = files.save(machines_from_history(cast("Keyed", view), silver, newest.until))
     logs = (Tables.of(CONTRACTS[stream]).log for stream in view.streams)
     entry = ledger.record(
         "rollup",

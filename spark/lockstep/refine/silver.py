@@ -106,7 +106,8 @@ def refine(spark: "SparkSession", settings: "Settings", contract: "Contract", ru
             found = small_slice(settings, contract, previous, rows)
             written = _write(spark, settings, contract, tables, previous, ranges, found, run_id)
         else:
-            with kept_in_spark(_classified(spark, settings, contract, previous, ranges, not is_retry)) as kept:
+            classified = _classified(spark, settings, contract, previous, ranges, not is_retry)
+            with kept_in_spark(classified, contract.kind == "changes") as kept:
                 written = _write(spark, settings, contract, tables, previous, ranges, kept, run_id)
         record_digest(control, settings, tables.log, written.version)
         return written

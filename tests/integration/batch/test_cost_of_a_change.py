@@ -84,7 +84,7 @@ def test_a_change_processes_itself_and_writes_the_rows_that_it_changes(spark, se
         users=[customer(number, age=40) for number in range(CUSTOMERS)],
         orders=[order(number, of=number % CUSTOMERS, amount=1) for number in range(CUSTOMERS * ORDERS_EACH)],
     )
-    monkeypatch.setattr(going_on, "machines", lambda *_: pytest.fail("history was read"))
+    monkeypatch.setattr(going_on, "rows_and_machines", lambda *_: pytest.fail("history was read"))
     assert change(users=[customer(7, age=41)]) == (["users"], [0, ORDERS_EACH, 0])
     assert change(orders=[order(7, of=7, amount=2)]) == (["orders"], [0, 1, 0])
     assert change(orders=[order(999, of=7, amount=3)]) == (["orders"], [1, 0, 0])

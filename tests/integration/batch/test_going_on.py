@@ -84,15 +84,23 @@ def refuse(*_):
 @pytest.fixture
 def no_history(monkeypatch):
     """Machines cannot be computed from silver."""
-    monkeypatch.setattr(going_on, "machines", refuse)
+    monkeypatch.setattr(going_on, "rows_and_machines", refuse)
 
 
 def test_machines_go_on_after_and_with_more_new_rows_than_are_worked_on_without_spark(view, numbers, monkeypatch):
     monkeypatch.setattr(writes, "SMALL_ROWS", 0)
     numbers(view, "a")
-    monkeypatch.setattr(going_on, "machines", refuse)
-    monkeypatch.setattr(going_on, "result", refuse)
+    monkeypatch.setattr(going_on, "rows_and_machines", refuse)
     assert numbers(view, "b", "c") == {"a": 1, "b": 2, "c": 3}
+
+
+def test_history_is_read_once_for_gold_and_for_the_machines_that_go_on_after_it(view, numbers, monkeypatch):
+    monkeypatch.setattr(writes, "SMALL_ROWS", 0)
+    asked = []
+    monkeypatch.setattr(going_on, "rows_and_machines", lambda *all_: asked.append(all_) or from_history(*all_))
+    assert numbers(view, "a", "b") == {"a": 1, "b": 2}
+    assert numbers(view, "c") == {"a": 1, "b": 2, "c": 3}
+    assert len(asked) == 1
 
 
 def test_a_large_slice_of_which_nothing_is_final_is_taken(spark, settings, stream, shop, view, numbers, monkeypatch):
@@ -166,12 +174,12 @@ def test_machines_are_computed_again_when_somebody_has_changed_gold(spark, view,
     numbers(view, "a", "b")
     spark.sql(f"DELETE FROM {gold_of(view)} WHERE event_id = 'a'")
     asked = []
-    monkeypatch.setattr(going_on, "machines", lambda *all_: asked.append(all_) or from_history(*all_))
+    monkeypatch.setattr(going_on, "rows_and_machines", lambda *all_: asked.append(all_) or from_history(*all_))
     assert numbers(view, "c") == {"b": 2, "c": 3}
     assert asked
 
 
-from_history = going_on.machines
+from_history = going_on.rows_and_machines
 
 
 def aged(state, event):

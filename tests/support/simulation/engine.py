@@ -7,6 +7,7 @@ own where it is no Spark: predicates in SQL, windows, machines.
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -334,10 +335,18 @@ class _Listed(list[Row]):
         return self
 
 
-def machines(view: Keyed, silver: Mapping[str, Rows], until: datetime) -> Collected:
-    """As :func:`lockstep.batch.compute.machines`."""
-    _, after = compute.go_on(view, SCHEMA.empty_table(), _history(view, silver, until, until), until, view.upserts)
-    return Collected(after)
+@contextmanager
+def from_history(
+    view: Keyed, silver: Mapping[str, Rows], low: datetime, until: datetime
+) -> Iterator[tuple[Rows, pa.Table]]:
+    """As :func:`lockstep.batch.going_on.from_history`."""
+    yield result(view, silver, low, until), machines_from_history(view, silver, until)
+
+
+def machines_from_history(view: Keyed, silver: Mapping[str, Rows], until: datetime) -> pa.Table:
+    """As :func:`lockstep.batch.going_on.machines_from_history`."""
+    events_of_view = _history(view, silver, until, until)
+    return compute.go_on(view, SCHEMA.empty_table(), events_of_view, until, view.upserts)[1]
 
 
 def new_events(wanted: Sequence[Wanted], silver: Mapping[str, Rows]) -> Collected:

@@ -178,7 +178,7 @@ def _never(*_: Any) -> None:
     raise AssertionError("no table is truncated")
 
 
-def _kept_in_spark(rows: Rows) -> Any:
+def _kept_in_spark(rows: Rows, _are_changes: bool) -> Any:
     return nullcontext(engine.FoundRows(rows))
 
 
@@ -298,7 +298,8 @@ def installed() -> Iterator[pytest.MonkeyPatch]:
         put(rollup, lease=_lease, ensure=_nothing, definition_version=_definition)
         put(rollup, summary=engine.summary, result=engine.result, new_events=engine.new_events)
         put(late, define=_nothing)
-        put(going_on, result=engine.result, machines=engine.machines, SavedMachines=Machines)
+        put(going_on, from_history=engine.from_history, machines_from_history=engine.machines_from_history)
+        put(going_on, SavedMachines=Machines)
         put(going_on, definition_version=_definition, failpoint=_failpoint)
         put(sink, settings=_Settings, lease=_Lease, Checkpoint=_checkpoint, SmallCommits=Commits)
         put(sink, definition_version=_definition, newest=engine.newest_of_each, ThreadPoolExecutor=_InAnyOrder)
