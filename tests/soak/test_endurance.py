@@ -1,8 +1,9 @@
 """Hours with everything on: all views in both layers, Airflow's DAGs, the shop open, and each part killed at random moments.
 
 Nothing is done by hand. At the end live = batch for every view and the sums hold. After the first half hour neither the memory
-has grown, nor the disk that is not data, nor the number of copies of what the machines of views remember. What they remember
-grows for as long as their definitions say: ``page_views_enriched`` has the views of 60 days, and at the end exactly those.
+has grown, nor the number of open files, nor the disk that is not data, nor the number of copies of what the machines of views
+remember. What they remember grows for as long as their definitions say: ``page_views_enriched`` has the views of 60 days, and at
+the end exactly those.
 """
 
 import json
@@ -55,6 +56,8 @@ GROWTH = 1.15
 STATES = {".sst", ".parquet"}
 
 
+# A thread that ends takes its samples with it.
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.timeout(3 * 3600)
 def test_everything_stays_on_for_hours_although_each_part_is_killed(demo, report):
     seed = random.SystemRandom().randrange(2**32)
@@ -84,13 +87,13 @@ def test_everything_stays_on_for_hours_although_each_part_is_killed(demo, report
         f"| endurance, {MINUTES:.0f} minutes | {seed} | {KILLS} of each of {len(PARTS)} parts | at most {longest:.0f}, in the "
         f"end {settling:.0f} | {sum(s.bronze for s in status.streams)} in bronze, {RATE} a second | {status.ok} |"
     )
-    report(f"\nMB, by tenths of the time: {tenths}\n")
+    report(f"\nMB, open files, and copies, by tenths of the time: {tenths}\n")
     report(f"Problems: {status.problems}; rows that the engine dropped: {dropped}\n")
     assert status.problems == []
     assert all(stream.adds_up for stream in status.streams)
     assert {view.name: view.sample for view in status.views if view.unexplained} == {}
     assert dropped == 0, "the engine must never decide what is late"
-    flat = ("memory", "disk without states", "copies of states")
+    flat = ("memory", "open files", "disk without states", "copies of states")
     assert [name for name in flat if _grew(used[name][HALF_AN_HOUR:])] == [], tenths
     assert _page_views_remembered(demo.settings) == collect(demo.settings, gold_of(VIEW), "true", ["event_id"]).num_rows
 
@@ -124,6 +127,7 @@ def _look(stack, stopping, used):
         remembered = sum(_remembered(folder) for folder in (root / "_machines").iterdir())
         sizes |= {"disk": disk, "disk without states": disk - states, "remembered": remembered}
         sizes |= {"memory": sum(memory.values()), **memory}
+        used["open files"].append(_open_files(supervisor))
         for name, size in sizes.items():
             used[name].append(size / 2**20)
         used["copies of states"].append(states / max(remembered, 1))
@@ -141,16 +145,26 @@ def _memory(stack, supervisor):
     return found
 
 
+def _open_files(supervisor):
+    """How many files and connections all processes have open."""
+    found = 0
+    for process in supervisor.children(recursive=True):
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):  # it has just ended, or is about to
+            found += process.num_fds()
+    return found
+
+
 def _files(folder):
     """Its files and their sizes. RocksDB's copies of its own files are links to them, and take nothing more."""
     files = {}
-    for path in folder.rglob("*"):
-        try:
-            found = path.lstat()
-        except FileNotFoundError:  # it has just been removed
-            continue
-        if stat.S_ISREG(found.st_mode):
-            files[found.st_dev, found.st_ino] = path, found.st_size
+    for parent, _, names in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            try:
+                found = path.lstat()
+            except FileNotFoundError:  # it has just been removed
+                continue
+            if stat.S_ISREG(found.st_mode):
+                files[found.st_dev, found.st_ino] = path, found.st_size
     return dict(files.values())
 
 
