@@ -1,6 +1,6 @@
 """Start a Python process of Spark's server, but let the sink of a live query connect to the server before it imports anything.
 
-Spark waits ten seconds for the connection, whatever is configured (``PythonWorkerFactory``, seen in 4.1.1), and its own worker
+Spark waits ten seconds for the connection, whatever is configured (``PythonWorkerFactory``, seen in 4.1.4), and its own worker
 connects after its imports. They take a CPU second: beside twenty others that want two cores, more than ten seconds. Then the
 query fails, is started again, and fails again.
 

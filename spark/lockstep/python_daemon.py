@@ -34,7 +34,7 @@ def leave_out_archives() -> None:
 
 
 def load_by_columns(serializer: Any, stream: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """As ``TransformWithStateInPySparkRowSerializer.load_stream`` (seen in pyspark 4.1.1), but for the way to a batch's rows."""
+    """As ``TransformWithStateInPySparkRowSerializer.load_stream`` (seen in pyspark 4.1.4), but for the way to a batch's rows."""
     from pyspark.sql import Row
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasFuncMode as Mode

@@ -27,7 +27,7 @@ def _session_type() -> Any:
     _send_code_of_project()
 
     class Session(SparkSession):
-        """PySpark's session, which ends otherwise (``pyspark.sql.connect.session.SparkSession``, seen in pyspark 4.1.1)."""
+        """PySpark's session, which ends otherwise (``pyspark.sql.connect.session.SparkSession``, seen in pyspark 4.1.4)."""
 
         def stop(self) -> None:
             """First the client's threads release the results that were read. PySpark closes the session before they do.
@@ -107,7 +107,7 @@ def connect(settings: "Settings", name: str, session_id: str | None = None) -> "
 
 
 def collect(rows: "DataFrame") -> "pa.Table":
-    """The rows in Arrow, without asking for their schema first (``DataFrame.toArrow``, seen in pyspark 4.1.1).
+    """The rows in Arrow, without asking for their schema first (``DataFrame.toArrow``, seen in pyspark 4.1.4).
 
     For the schema, the server analyses the whole plan, and then it does so again for the rows. Where little is left to compute,
     that is half of the work.

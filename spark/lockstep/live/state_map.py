@@ -32,7 +32,7 @@ class StateMap:
     """
 
     def __init__(self, state: "MapState") -> None:
-        # There is no public way to make several calls at once (seen in pyspark 4.1.1).
+        # There is no public way to make several calls at once (seen in pyspark 4.1.4).
         self._name, self._map = state._stateName, state._mapStateClient
         self._server = self._map._stateful_processor_api_client
 
