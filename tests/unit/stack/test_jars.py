@@ -46,7 +46,7 @@ def test_another_lock_has_another_directory(settings: Settings, lock: Path, cach
 def test_the_lock_of_the_project_has_the_jars_of_all_three_servers() -> None:
     names = jars.locked()
     assert {name.split("/")[0] for name in names} == {"spark", "kafka", "connect"}
-    for jar in ("spark/delta-spark_4.1_2.13-4.3.1.jar", "kafka/kafka_2.13-4.2.0.jar"):
+    for jar in ("spark/delta-spark_4.1_2.13-4.4.0.jar", "kafka/kafka_2.13-4.2.0.jar"):
         assert jar in names
     assert any(name.startswith("connect/debezium-connector-postgres-") for name in names)
 
