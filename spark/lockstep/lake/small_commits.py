@@ -214,10 +214,19 @@ def _types(opened: DeltaTable) -> dict[str, str]:
 
 
 def collect(
-    settings: "Settings", table: str, where: str, columns: Sequence[str] = (), version: int | None = None
+    settings: "Settings",
+    table: str,
+    where: str,
+    columns: Sequence[str] = (),
+    version: int | None = None,
+    at_most: int | None = None,
 ) -> pa.Table:
-    """The rows of a table that match ``where``, as :func:`batches` has them. They must fit into memory."""
-    schema, found = _query(settings, table, where, columns, version)
+    """The rows of a table that match ``where``, as :func:`batches` has them. They must fit into memory.
+
+    Args:
+        at_most: so many of the rows, any of them; None: all.
+    """
+    schema, found = _query(settings, table, where, columns, version, at_most)
     return pa.table(found.read_all()).cast(schema)
 
 
@@ -236,13 +245,20 @@ def batches(
 
 
 def _query(
-    settings: "Settings", table: str, where: str, columns: Sequence[str], version: int | None
+    settings: "Settings",
+    table: str,
+    where: str,
+    columns: Sequence[str],
+    version: int | None,
+    at_most: int | None = None,
 ) -> tuple[pa.Schema, Any]:
     opened = DeltaTable(path(settings, table), version=version)
     schema = pa.schema(opened.schema().to_arrow())
     columns = columns or schema.names
     # The names and the predicate are the platform's own; no value of a user is in them.
     query = f"SELECT {', '.join(map(_quoted, columns))} FROM slice WHERE {where}"  # noqa: S608
+    if at_most is not None:
+        query += f" LIMIT {at_most:d}"
     # DataFusion has types of its own for text, which pandas does not know.
     return pa.schema([schema.field(name) for name in columns]), QueryBuilder().register("slice", opened).execute(query)
 

@@ -32,7 +32,7 @@ def by_key(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[str, 
 
 def values_of(view: View, rows: "DataFrame") -> list[str]:
     """The columns of the view's table that must be the same on both sides, besides the key."""
-    return [c for c in rows.columns if c not in (*view.key, *_not_compared(view))]
+    return [c for c in rows.columns if c not in (*view.key, *not_compared(view))]
 
 
 def rows_of(rows: "DataFrame", keys: list[str], values: list[str], window: "Column") -> "DataFrame":
@@ -103,6 +103,6 @@ def window_of(view: View) -> "Column":
     return F.expr(view.comparison_window[0])
 
 
-def _not_compared(view: View) -> tuple[str, ...]:
+def not_compared(view: View) -> tuple[str, ...]:
     """The columns that may differ: the order in which changes reach an upserted row depends on how its streams interleave."""
     return ("at",) if view.upserts else ()

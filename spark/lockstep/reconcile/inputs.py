@@ -31,6 +31,7 @@ class ComparisonInput:
         until: rows before this instant (UTC) can be compared.
         entry: the entry of gold's ledger.
         snapshot: the live table's version and position.
+        live_version, batch_version: the versions of the tables at which they are read; None: the newest.
     """
 
     until: datetime
@@ -38,6 +39,8 @@ class ComparisonInput:
     batch: "DataFrame"
     entry: ledger.Entry
     snapshot: LiveSnapshot
+    live_version: int | None = None
+    batch_version: int | None = None
 
 
 def comparison_input(spark: "SparkSession", settings: "Settings", view: View) -> ComparisonInput | None:
@@ -60,9 +63,10 @@ def _upserted(
         return None
     live = lake.read(spark, settings, live_of(view), snapshot.version)
     # The entry is read after the newest commit, and can be newer.
-    batch = lake.read(spark, settings, gold_of(view), max(newest.version, entry.version))
+    version = max(newest.version, entry.version)
+    batch = lake.read(spark, settings, gold_of(view), version)
     committed_at = datetime.fromtimestamp(newest.timestamp / 1000, UTC)
-    return ComparisonInput(max(snapshot.at, committed_at), live, batch, entry, snapshot)
+    return ComparisonInput(max(snapshot.at, committed_at), live, batch, entry, snapshot, snapshot.version, version)
 
 
 def _closed(spark: "SparkSession", settings: "Settings", view: View, entry: ledger.Entry) -> ComparisonInput | None:

@@ -1,6 +1,7 @@
 """Reconcile a view: compare the windows that both layers have closed since the last run, explain differences, and record.
 
-Spark compares the rows. What it finds is one row per window, which is worked on and committed without it.
+Spark compares the rows where they are many, or differ. What it finds is one row per window, which is worked on and committed
+without it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,7 @@ from lockstep.reconcile.attribute import attribute
 from lockstep.reconcile.compare import by_window
 from lockstep.reconcile.comparison import Comparison
 from lockstep.reconcile.difference import Difference
+from lockstep.reconcile.equal import equal_windows
 from lockstep.reconcile.inputs import ComparisonInput, comparison_input
 from lockstep.reconcile.record import COLUMNS, TABLE, Reconciliation, last
 from lockstep.reconcile.report import Report, worst
@@ -75,7 +77,9 @@ def reconcile(
             return Report(view.name, Verdict.EQUAL, rows.until if rows else None, 0, 0)
         closed = view.closed(since, rows.until)
         rows = replace(rows, live=rows.live.where(closed), batch=rows.batch.where(closed))
-        windows = collect(by_window(rows.live, rows.batch, view))
+        windows = equal_windows(settings, view, rows, closed)
+        if windows is None:
+            windows = collect(by_window(rows.live, rows.batch, view))
         extent = Extent.of(windows, settled_until)
         verdicts: dict[datetime, WindowVerdict] = {}
         shown: list[Difference] = []

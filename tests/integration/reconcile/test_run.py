@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from operator import itemgetter
 from pathlib import Path
 
 from pyspark.sql import functions as F
@@ -16,7 +17,7 @@ from lockstep.definition.windowing import transform
 from lockstep.definition.windows import counts_of, ranking
 from lockstep.ingest.bronze import ingest
 from lockstep.ingest.offsets import topic_offsets
-from lockstep.reconcile import attribute
+from lockstep.reconcile import attribute, run
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
 
@@ -26,6 +27,15 @@ def pretend_live_is_at_the_end(settings, stream, view):
     ends = {str(p): end for p, (_, end) in topic_offsets(settings, stream.topic).partitions.items()}
     watermark = int((START + timedelta(days=1)).timestamp() * 1000)
     write_batch(Path(lake.checkpoint(settings, view.name, 1)), 0, {stream.topic: ends}, watermark)
+
+
+def live_is_as_gold(spark, settings, stream, view):
+    """Live has gold's rows, and has read all of the topic."""
+    spark.sql(
+        f"CREATE TABLE live.{view.name} USING delta LOCATION '{lake.path(settings, f'live.{view.name}')}' "
+        f"AS SELECT *, current_timestamp() AS _updated_at FROM gold.{view.name}"
+    )
+    pretend_live_is_at_the_end(settings, stream, view)
 
 
 def batch(spark, settings, stream, view):
@@ -72,14 +82,37 @@ def test_both_layers_give_the_worked_answer_and_reconciliation_finds_them_equal(
     assert verdict(spark, settings, view) == ("equal", 0)
 
 
+def test_few_rows_that_are_equal_are_compared_without_spark_and_many_by_it_with_the_same_result(
+    spark, settings, stream, view, shop, rows, monkeypatch
+):
+    play(shop)
+    batch(spark, settings, stream, view)
+    live_is_as_gold(spark, settings, stream, view)
+    with monkeypatch.context() as without_spark:
+        without_spark.setattr(run, "by_window", None)
+        assert reconcile(spark, settings, view, "few").windows == 3
+    with monkeypatch.context() as with_spark:
+        with_spark.setattr(lake, "is_small", lambda _: False)
+        assert reconcile(spark, settings, view, "many", again_since=START).windows == 3
+    few, many = (
+        sorted(
+            (
+                row.asDict() | {"run_id": None, "reconciled_at": None}
+                for row in rows("ops.reconciliation")
+                if (row["view"], row["run_id"]) == (view.name, run_id)
+            ),
+            key=itemgetter("window_start"),
+        )
+        for run_id in ("few", "many")
+    )
+    assert few == many
+    assert len(few) == 3
+
+
 def test_a_difference_is_not_forgotten_until_it_is_repaired(spark, settings, stream, view, shop, rows):
     play(shop)
     batch(spark, settings, stream, view)
-    spark.sql(
-        f"CREATE TABLE live.{view.name} USING delta LOCATION '{lake.path(settings, f'live.{view.name}')}' "
-        f"AS SELECT *, current_timestamp() AS _updated_at FROM gold.{view.name}"
-    )
-    pretend_live_is_at_the_end(settings, stream, view)
+    live_is_as_gold(spark, settings, stream, view)
     assert verdict(spark, settings, view) == ("equal", 0)
     spark.sql(f"DELETE FROM gold.{view.name} WHERE window_start = timestamp '2026-11-10 10:01:00'")
     assert verdict(spark, settings, view, again_since=START) == ("unexplained", 1)
@@ -97,11 +130,7 @@ def test_all_differences_are_judged_however_few_are_looked_at_at_a_time(
     shop.heartbeat(600)
     shop.flush()
     batch(spark, settings, stream, view)
-    spark.sql(
-        f"CREATE TABLE live.{view.name} USING delta LOCATION '{lake.path(settings, f'live.{view.name}')}' "
-        f"AS SELECT *, current_timestamp() AS _updated_at FROM gold.{view.name}"
-    )
-    pretend_live_is_at_the_end(settings, stream, view)
+    live_is_as_gold(spark, settings, stream, view)
     spark.sql(f"UPDATE live.{view.name} SET views = 9")
     monkeypatch.setattr(attribute, "PAGE_KEYS", 2)
     assert verdict(spark, settings, view) == ("unexplained", 3)

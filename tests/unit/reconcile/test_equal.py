@@ -1,0 +1,86 @@
+"""What is compared without Spark is found equal exactly where it is, in the same windows."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.simulation import reconciliation
+from tests.support.simulation.streams import BALANCES, CONTRACTS, HOPPING, SESSIONS
+
+from lockstep import contracts
+from lockstep.definition import View
+from lockstep.reconcile.equal import windows_of_equal
+
+START = datetime(2026, 11, 10, 10, tzinfo=UTC)
+TYPES = {"TIMESTAMP": pa.timestamp("us", tz="UTC"), "STRING": pa.string(), "BIGINT": pa.int64()}
+VALUES = {
+    "TIMESTAMP": st.sampled_from([START + timedelta(seconds=25 * n) for n in range(4)]),
+    "STRING": st.sampled_from(["a", "b", None]),
+    "BIGINT": st.sampled_from([1, 2, None]),
+}
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def contracts_of_the_views() -> Iterator[None]:
+    """By the streams that a view reads, it is known whether it upserts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contracts.CONTRACTS, "_loaded", CONTRACTS)
+        yield
+
+
+def table(view: View, rows: Rows, **more: pa.Array) -> pa.Table:
+    schema = pa.schema([(name, TYPES[kind]) for name, kind in view.output_columns.items()])
+    of_rows = pa.Table.from_pylist(rows, schema)
+    for name, values in more.items():
+        of_rows = of_rows.append_column(name, values)
+    return of_rows
+
+
+@st.composite
+def layers(draw: st.DrawFn, view: View) -> tuple[Rows, Rows]:
+    rows = st.lists(
+        st.fixed_dictionaries({name: VALUES[kind] for name, kind in view.output_columns.items()}), max_size=5
+    )
+    live = draw(rows)
+    batch = draw(st.one_of(st.permutations(live), rows))
+    if view.upserts and draw(st.booleans()):
+        # The layers may have got the changes of a key in another order.
+        batch = [row | {"at": draw(VALUES["TIMESTAMP"])} for row in batch]
+    return live, batch
+
+
+@pytest.mark.parametrize("view", [HOPPING, SESSIONS, BALANCES], ids=lambda view: view.name)
+@given(data=st.data())
+def test_layers_are_equal_where_each_key_has_one_row_and_the_same(view: View, data: st.DataObject) -> None:
+    live, batch = data.draw(layers(view))
+    updated = pa.array([START] * len(live), TYPES["TIMESTAMP"])
+    found = windows_of_equal(table(view, live, _updated_at=updated), table(view, batch), view)
+    expected = reconciliation.by_window(live, batch, view)
+    if expected["keys"].equals(expected["equal"]):
+        assert found is not None
+        assert found.select(expected.column_names).sort_by("window_start").equals(expected)
+    else:
+        assert found is None
+
+
+def test_it_is_not_sure_of_nan() -> None:
+    view = replace(HOPPING, columns={"window_start": "TIMESTAMP", "user_id": "STRING", "share": "DOUBLE"})
+    rows = pa.table({"window_start": [START], "user_id": ["a"], "share": [float("nan")]})
+    assert windows_of_equal(rows, rows, view) is None
+
+
+def test_it_is_not_sure_of_keys_with_fields_of_their_own() -> None:
+    view = replace(HOPPING, key=("window_start", "place"))
+    rows = pa.table({"window_start": [START], "place": [{"city": "Graz"}]})
+    assert windows_of_equal(rows, rows, view) is None
+
+
+def test_it_is_not_sure_of_a_column_that_live_does_not_have() -> None:
+    live = pa.table({"window_start": [START], "user_id": ["a"]})
+    assert windows_of_equal(live, live.append_column("clicks", pa.array([1])), HOPPING) is None
