@@ -1,5 +1,6 @@
 """Compare two tables of a view key by key: the two layers, or a table and what a replay would make of it. Pure."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -25,14 +26,14 @@ def by_window(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[st
 def by_key(left: "DataFrame", right: "DataFrame", view: View, sides: tuple[str, str] = LAYERS) -> "DataFrame":
     """Compare two tables of a view, with one row per key: see :func:`matched`."""
     keys = list(view.key)
-    values = values_of(view, right)
+    values = values_of(view, right.columns)
     left_rows, right_rows = (rows_of(rows, keys, values, window_of(view)) for rows in (left, right))
     return matched(left_rows, right_rows, keys, sides)
 
 
-def values_of(view: View, rows: "DataFrame") -> list[str]:
-    """The columns of the view's table that must be the same on both sides, besides the key."""
-    return [c for c in rows.columns if c not in (*view.key, *not_compared(view))]
+def values_of(view: View, columns: Iterable[str]) -> list[str]:
+    """Those columns of the view's table that must be the same on both sides, besides the key."""
+    return [c for c in columns if c not in (*view.key, *_not_compared(view))]
 
 
 def rows_of(rows: "DataFrame", keys: list[str], values: list[str], window: "Column") -> "DataFrame":
@@ -103,6 +104,6 @@ def window_of(view: View) -> "Column":
     return F.expr(view.comparison_window[0])
 
 
-def not_compared(view: View) -> tuple[str, ...]:
+def _not_compared(view: View) -> tuple[str, ...]:
     """The columns that may differ: the order in which changes reach an upserted row depends on how its streams interleave."""
     return ("at",) if view.upserts else ()

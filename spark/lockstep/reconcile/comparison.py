@@ -79,7 +79,7 @@ class Comparison:
 
     def as_json(self, keys: Iterable[str], rows: "DataFrame") -> dict[str, str]:
         """Those rows of the view that have one of some keys (as JSON): their values as JSON, by key."""
-        values = F.struct(*values_of(self.view, rows))
+        values = F.struct(*values_of(self.view, rows.columns))
         both = rows.select(key_json(self.view).alias("key"), F.to_json(values, EXACT_JSON).alias("row"))
         wanted = self.key_frame(keys)
         return {row["key"]: row["row"] for row in both.join(F.broadcast(wanted), "key", "left_semi").collect()}

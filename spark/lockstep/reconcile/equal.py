@@ -14,7 +14,7 @@ from lockstep.definition import View
 from lockstep.definition.tables import gold_of, live_of
 from lockstep.lake.small_commits import collect
 from lockstep.lake.writes import SMALL_ROWS
-from lockstep.reconcile.compare import not_compared
+from lockstep.reconcile.compare import values_of
 from lockstep.reconcile.difference import Kind
 from lockstep.reconcile.inputs import ComparisonInput
 
@@ -44,7 +44,7 @@ def windows_of_equal(live: pa.Table, batch: pa.Table, view: View) -> pa.Table | 
     It is not sure of NaN, and of keys that have fields of their own.
     """
     keys = list(view.key)
-    compared = [*keys, *(c for c in batch.column_names if c not in (*keys, *not_compared(view)))]
+    compared = [*keys, *values_of(view, batch.column_names)]
     if not set(compared) <= set(live.column_names) or any(pa.types.is_nested(batch[key].type) for key in keys):
         return None
     order = [(key, "ascending") for key in keys]
