@@ -42,9 +42,8 @@ class Executor(LocalExecutor):
         # By key, how many processes were started and have not ended. One that was killed stays counted. Then the scheduler hears
         # of no success of that key any more, which it does not need: tasks themselves tell Airflow's API how they end.
         self._open: Counter[Any] = Counter()
-        # Tasks that came, and workers that were started for them.
-        self._came = 0
-        self._started = 0
+        # How many tasks have no worker yet; below zero, so many workers wait for a task.
+        self._without_worker = 0
         super().start()
         self.activity_queue = _OneEach(ctx=get_context())
         # What the scheduler has loaded is never looked at for garbage again. Looking writes to every page of it, so that a fork
@@ -54,15 +53,15 @@ class Executor(LocalExecutor):
 
     def _process_workloads(self, workload_list: Sequence[Any]) -> None:
         self._open.update(workload.key for workload in workload_list)
-        self._came += len(workload_list)
+        self._without_worker += len(workload_list)
         super()._process_workloads(workload_list)  # type: ignore[no-untyped-call]
 
     def _spawn_workers_with_gc_freeze(self, spawn_number: int) -> None:
         """Start a worker for each task that has none, and one for a task whose worker was killed before it took it."""
         orphaned = self._unread_messages.value > 0 and not self.workers
-        for _ in range(min(spawn_number, max(self._came - self._started, orphaned))):
+        for _ in range(min(spawn_number, max(self._without_worker, orphaned))):
             self._spawn_worker()  # type: ignore[no-untyped-call]
-            self._started += 1
+            self._without_worker -= 1
 
     def change_state(self, key: Any, state: Any, info: Any = None, remove_running: bool = True) -> None:
         """Pass on what has become of a task, but for an earlier part of it that has ended well."""

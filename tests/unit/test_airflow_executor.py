@@ -123,6 +123,13 @@ def test_each_task_has_a_worker_of_its_own(executor: Executor) -> None:
     assert len(executor.workers) == 2
 
 
+def test_a_worker_whose_task_airflow_gave_up_is_busy_all_the_same(executor: Executor) -> None:
+    begin(executor, APPROVE)
+    executor.fail(APPROVE)
+    begin(executor, PLAN)
+    assert len(executor.workers) == 2
+
+
 def test_there_are_never_more_workers_than_tasks_that_may_run(executor: Executor) -> None:
     for number in range(6):
         begin(executor, PLAN._replace(map_index=number))
