@@ -2,7 +2,8 @@
 
 A machine waits until every partition that its job reads has passed an instant, so one quiet partition would stop all of them. A
 heartbeat is a record without key and value that both layers leave out. It says that its partition has passed its timestamp.
-Heartbeats go on while somebody produces records: where all is quiet, nobody waits.
+Heartbeats go on while somebody produces records, and for ten minutes after that, so that the last rows become final too: each
+comes after twice as long as the one before, so that nothing lags in between.
 """
 
 import logging
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("lockstep.live")
 # Milliseconds. A record that is under way may be this much older than the heartbeat before it. The queries allow two seconds.
 _BEHIND = 1_000
-# Somebody produces if a record of somebody else is not older than this (milliseconds).
+# How long heartbeats go on after the last record of somebody else (milliseconds).
 _OPEN = 600_000
 _ANSWER_SECONDS = 10.0
 
@@ -39,17 +40,27 @@ class Newest:
     offset: int
 
 
-def quiet(newest: Mapping[Place, Newest], own: Mapping[Place, int], now: int, after: int) -> list[Place]:
-    """The partitions that need a heartbeat. Pure.
+def newest_of_others(newest: Mapping[Place, Newest], own: Mapping[Place, int]) -> int:
+    """When the newest record was produced that is no heartbeat of ours (milliseconds); -1: there is none. Pure.
 
     Args:
         own: by partition, the offset of the last heartbeat.
-        now: milliseconds since the epoch.
-        after: milliseconds without a record.
     """
-    if not any(now - n.at < _OPEN for place, n in newest.items() if own.get(place) != n.offset):
+    return max((n.at for place, n in newest.items() if own.get(place) != n.offset), default=-1)
+
+
+def quiet(newest: Mapping[Place, Newest], others: int, now: int, after: int) -> list[Place]:
+    """The partitions that need a heartbeat. Pure.
+
+    Args:
+        others: when the newest record was produced that is no heartbeat of ours.
+        now: milliseconds since the epoch.
+        after: milliseconds without a record, while there are others. After the last one, as long as it was ago at a partition's
+            last heartbeat.
+    """
+    if now - others >= _OPEN:
         return []
-    return sorted(place for place, n in newest.items() if now - n.at > after)
+    return sorted(place for place, n in newest.items() if now - n.at > max(after, n.at - others))
 
 
 @dataclass
@@ -58,11 +69,13 @@ class QuietPartitions:
 
     Args:
         own: by partition, the offset of the last heartbeat.
+        others: when the newest record was produced that is no heartbeat of ours (milliseconds).
     """
 
     settings: "Settings"
     topics: Iterable[str]
     own: dict[Place, int] = field(default_factory=dict)
+    others: int = -1
 
     def run(self, stopping: threading.Event) -> None:
         """Look once a second, until ``stopping`` is set. A broker that does not answer is asked again."""
@@ -78,7 +91,8 @@ class QuietPartitions:
     def _look(self, admin: AdminClient, producer: Producer) -> None:
         newest = self._newest(admin)
         now = time.time_ns() // 1_000_000
-        for topic, partition in quiet(newest, self.own, now, self.settings.heartbeat_seconds * 1000):
+        self.others = max(self.others, newest_of_others(newest, self.own))
+        for topic, partition in quiet(newest, self.others, now, self.settings.heartbeat_seconds * 1000):
             producer.produce(
                 topic,
                 partition=partition,

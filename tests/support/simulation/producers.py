@@ -9,7 +9,7 @@ from tests.support.simulation.streams import CONTRACTS, VIEWS
 from tests.support.simulation.world import START, World
 
 from lockstep.live import quiet_partitions
-from lockstep.live.quiet_partitions import Newest, quiet
+from lockstep.live.quiet_partitions import Newest, newest_of_others, quiet
 
 USERS = ("ann", "bob", "cem")
 HEARTBEAT_AFTER = 2_000
@@ -46,6 +46,7 @@ class Producers:
         self._numbers = 0
         self._lsn = 0
         self._own: dict[Place, int] = {}
+        self._others = -1
 
     def produce(self) -> None:
         """One producer sends one record."""
@@ -185,7 +186,8 @@ class Producers:
         """The live service looks for quiet partitions."""
         log = {place: of for place, of in self.world.kafka.log.items() if CONTRACTS[place[0]].kind == "events"}
         newest = {place: _newest(of) for place, of in log.items()}
-        for place in quiet(newest, self._own, self.world.now, HEARTBEAT_AFTER):
+        self._others = max(self._others, newest_of_others(newest, self._own))
+        for place in quiet(newest, self._others, self.world.now, HEARTBEAT_AFTER):
             behind = quiet_partitions._BEHIND
             self._own[place] = self.world.kafka.append(place, self.world.now - behind, Form.HEARTBEAT).offset
 
