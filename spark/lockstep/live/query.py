@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 Starts = Mapping[str, Mapping[int, int]]
 _PARTITION = "_state_partition"
+# A property of the session of a job, for the service that finds its query.
+_EVERY = "spark.lockstep.live.secondsBetweenBatches"
 
 
 def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], every: float = 1.0) -> "StreamingQuery":
@@ -57,6 +59,7 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], 
     spark.conf.set("spark.sql.debug.maxToStringFields", "1")
     # A session keeps its last 16 plans, for a client that asks for one twice. Here they are 16 micro-batches, with all they hold.
     spark.conf.set("spark.connect.session.planCache.enabled", "false")
+    spark.conf.set(_EVERY, str(every))
     return (
         rows(spark, config, members, starts_of(members))
         .writeStream.queryName(name(members))
@@ -66,6 +69,11 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], 
         .foreachBatch(Sink(members))
         .start()
     )
+
+
+def seconds_between_batches(spark: "SparkSession") -> float:
+    """How often the query that was started in this session begins a micro-batch."""
+    return float(spark.conf.get(_EVERY, "0") or 0)
 
 
 def name(members: Sequence[Member]) -> str:

@@ -5,7 +5,7 @@ session. If the server is killed, this process ends too, and its supervisor star
 """
 
 from lockstep.service.job import members_of, start
-from lockstep.service.jobs import seconds_between_batches
 from lockstep.service.loop import run
+from lockstep.service.pace import seconds_between_batches
 
 __all__ = ["members_of", "run", "seconds_between_batches", "start"]

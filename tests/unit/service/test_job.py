@@ -14,8 +14,12 @@ from lockstep.service.job import JobHandle
 from lockstep.settings import Settings
 
 
-def report(batch: int, dropped: int) -> SimpleNamespace:
-    fields = {"batchId": batch, "timestamp": f"2026-11-21T09:00:0{batch}.000Z"}
+def report(batch: int, dropped: int = 0, milliseconds: int = 500) -> SimpleNamespace:
+    fields = {
+        "batchId": batch,
+        "timestamp": f"2026-11-21T09:00:0{batch}.000Z",
+        "durationMs": {"triggerExecution": milliseconds},
+    }
     return SimpleNamespace(
         json=json.dumps(LAST_PROGRESS | fields | {"stateOperators": [{"numRowsDroppedByWatermark": dropped}]})
     )
@@ -31,6 +35,17 @@ def test_rows_that_an_earlier_batch_has_dropped_stay_in_the_progress() -> None:
     assert [(p.batch, p.dropped_rows) for p in handle.progress()] == [(4, 7)]
     handle.running = None
     assert [(p.batch, p.dropped_rows) for p in handle.progress()] == [(None, 7)]
+
+
+def test_what_a_job_usually_takes_is_not_what_its_first_micro_batch_takes() -> None:
+    view = SimpleNamespace(name="a", streams=())
+    query = SimpleNamespace(recentProgress=[report(0, milliseconds=60_000), report(1)])
+    handle = JobHandle([(Generation("a"), view)], spark=None, running=query)  # type: ignore[list-item,arg-type]
+    handle.progress()
+    assert handle.took == 0, "nobody knows yet"
+    query.recentProgress += [report(2, milliseconds=700)]
+    handle.progress()
+    assert handle.took == 0.7
 
 
 @pytest.mark.parametrize("kind", [SparkException, UnknownException])
