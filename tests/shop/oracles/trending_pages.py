@@ -18,12 +18,12 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
 
 def top(groups: Mapping[Any, list[Any]], size: timedelta, item: str) -> list[dict[str, Any]]:
     """The ten largest groups of each window; of equal ones the lower name first."""
-    result = []
-    for start in {start for start, _ in groups}:
-        counts = sorted((-len(views), name) for (at, name), views in groups.items() if at == start)
-        result += [
-            {"window_start": start, "window_end": start + size, "rank": rank}
-            | {item: name, "views": -negative, "exact": True, "views_error": 0, "rank_error": 0}
-            for rank, (negative, name) in enumerate(counts[:10], 1)
-        ]
-    return result
+    counts: dict[Any, list[tuple[int, Any]]] = {}
+    for (start, name), views in groups.items():
+        counts.setdefault(start, []).append((-len(views), name))
+    return [
+        {"window_start": start, "window_end": start + size, "rank": rank}
+        | {item: name, "views": -negative, "exact": True, "views_error": 0, "rank_error": 0}
+        for start, of_window in counts.items()
+        for rank, (negative, name) in enumerate(sorted(of_window)[:10], 1)
+    ]

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from tests.shop.oracles.record import Record, accepted, on_time, parsed
@@ -26,7 +27,7 @@ def rows(records: Mapping[str, list[Record]]) -> list[dict[str, Any]]:
                     "session_start": start,
                     "session_end": end,
                     "pages": sum(s == "page_views" for _, s in inside),
-                    "duration_ms": int((end - start).total_seconds() * 1000),
+                    "duration_ms": (end - start) // timedelta(milliseconds=1),
                     "converted": any(s == "payments" for _, s in inside),
                 }
             )
