@@ -104,7 +104,7 @@ class JobHandle:
         dropped_rows: how many rows Spark has dropped as too late, as far as ``reported_at``.
         reported_at: the time of the newest report that was read, as Spark writes it.
         every: the seconds between two micro-batches of the query.
-        took: the seconds that a micro-batch takes, the median of the last three; 0 before there were three.
+        took: the seconds that a micro-batch takes, the median of the last three; 0 before there were three, and after a failure.
     """
 
     members: Sequence[Member]
@@ -245,7 +245,7 @@ class JobHandle:
 
     def _failed(self, config: "Settings", reason: object, now: float) -> None:
         pause = min(2.0**self.failures, LONGEST_PAUSE_SECONDS)
-        self.failures, self.retry_at = self.failures + 1, now + pause
+        self.failures, self.retry_at, self.took = self.failures + 1, now + pause, 0.0
         failure = found_failure(str(reason))
         self.error = failure[1] if failure else cause(str(reason))
         log.error("%s: %s; the next try is in %.0f s", query.name(self.members), self.error, pause)

@@ -60,7 +60,8 @@ def test_a_query_that_the_server_cannot_start_now_is_tried_again_and_stops_nothi
     monkeypatch.setattr(job, "changed_logs", lambda *_: {})
     monkeypatch.setattr(job, "lost_records", lambda *_: None)
     view = SimpleNamespace(name="a", streams=())
-    handle = JobHandle([(Generation("a"), view)], spark=None)  # type: ignore[list-item,arg-type]
+    handle = JobHandle([(Generation("a"), view)], spark=None, took=9)  # type: ignore[list-item,arg-type]
     handle.supervise(Settings(), now=0, every=1)
     assert (handle.running, handle.failures) == (None, 1)
+    assert handle.took == 0, "the other jobs do not wait for one that does not run"
     assert handle.error == "(org.apache.spark.SparkException) Python worker failed to connect back."
