@@ -14,22 +14,21 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-# The oracles are the tests' own.
-sys.path.insert(0, ".")
-from tests.shop.integration.views.layers import batch_and_live_rows, batch_rows
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.shop.integration.views.layers import batch_and_live_rows, batch_rows, columns_without_oracle
 from tests.shop.oracles import tokens
 from tests.shop.oracles.record import Record, accepted, parsed
-from tests.support.keys import platform_key, token
+from tests.support.keys import keys_of
 
 from lockstep.contracts import CONTRACTS, Contract
-from lockstep.control.database import control
 from lockstep.definition import View
 from lockstep.definition.registry import chosen
 from lockstep.ingest.consumer import read_small
@@ -38,6 +37,7 @@ from lockstep.ledger.ranges import Range
 from lockstep.live.frontier import batch_final
 from lockstep.settings import Settings, load
 from lockstep.testing import comparable
+from shop.simulate.disturb import WRONG_TYPE
 
 Records = Mapping[str, list[Record]]
 # By view, a column in which the records of two parts differ; streams without it belong to all parts. Other views are asked once.
@@ -69,15 +69,13 @@ WAITS = {
     # A row has the beginning of its visit alone.
     "viewed_together": timedelta(days=1),
 }
-# What the simulator writes where a value should have another type.
-BROKEN = b"not a value of this type"
 
 
 def main() -> int:
     config = load()
     sent = {name: list(records(config, contract)) for name, contract in CONTRACTS.items()}
     times = {r.value["event_id"]: parsed(r.value["event_time"]) for of in sent.values() for r in accepted(of)}
-    tokens.key_of = partial(key_of, config, keys(config))
+    tokens.key_of = cache(lambda user: keys_of(config, user)[0])
     table = Table("view", "rows", "live is not gold", "not in the oracle", "missing", "not final yet")
     table.columns[0].no_wrap = True
     wrong = 0
@@ -85,7 +83,7 @@ def main() -> int:
         gold, live = batch_and_live_rows(None, config, view)
         found, expected, last = batch_rows(None, config, view), Counter[str](), {}
         for row in rows(view, sent):
-            (text,) = comparable([row], set() if "at" in view.key else {"at"})
+            (text,) = comparable([row], columns_without_oracle(view))
             expected[text] += 1
             last[text] = newest(row, times)
         until, wait = batch_final(config, view), WAITS.get(view.name, timedelta())
@@ -107,22 +105,10 @@ def records(config: Settings, contract: Contract) -> Iterator[Record]:
 
 def _object(raw: bytes | None) -> dict[str, Any] | None:
     try:
-        value = None if raw is None or BROKEN in raw else json.loads(raw)
+        value = None if raw is None or WRONG_TYPE.encode() in raw else json.loads(raw)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
-
-
-def keys(config: Settings) -> dict[str, bytes]:
-    """The keys of all persons, by what names them."""
-    with control(config) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT subject, key FROM subject_keys")
-        return {subject: bytes(key) for subject, key in cursor.fetchall()}
-
-
-def key_of(config: Settings, known: Mapping[str, bytes], user: str) -> bytes:
-    """The key of a user."""
-    return known[token(platform_key(config), user)]
 
 
 def rows(view: View, sent: Records) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,8 @@ from lockstep.contracts import CONTRACTS, Contract
 from shop.simulate.plan import Amounts
 from shop.simulate.sessions import DAY, HOUR, MINUTE, SECOND, Event, stamp
 
+# What a poisoned record has where a value should be of another type than text.
+WRONG_TYPE = "not a value of this type"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -80,7 +82,7 @@ def _field_null(rng: Random, event: Event) -> bytes:
 
 
 def _wrong_type(rng: Random, event: Event) -> bytes:
-    return _changed(event, {rng.choice(_typed(CONTRACTS[event.topic])): "not a value of this type"})
+    return _changed(event, {rng.choice(_typed(CONTRACTS[event.topic])): WRONG_TYPE})
 
 
 def _far_future(rng: Random, event: Event) -> bytes:

@@ -20,12 +20,12 @@ def oracle_rows(name: str, view: View, sent: dict[str, list[Record]]) -> Counter
     """The rows that the oracle of the view ``name`` makes of the records that were sent."""
     rows = import_module(f"tests.shop.oracles.{name}").rows(sent)
     assert rows, "the scenario must give every view some rows"
-    return comparable(rows, _columns_without_oracle(view))
+    return comparable(rows, columns_without_oracle(view))
 
 
 def batch_rows(spark: Any, settings: Settings, view: View) -> Counter[str]:
     """The rows of gold, with the columns that the oracle has too."""
-    return comparable(_rows(spark, settings, gold_of(view)), _columns_without_oracle(view))
+    return comparable(_rows(spark, settings, gold_of(view)), columns_without_oracle(view))
 
 
 def batch_and_live_rows(spark: Any, settings: Settings, view: View) -> tuple[Counter[str], Counter[str]]:
@@ -35,7 +35,8 @@ def batch_and_live_rows(spark: Any, settings: Settings, view: View) -> tuple[Cou
     return batch, live
 
 
-def _columns_without_oracle(view: View) -> set[str]:
+def columns_without_oracle(view: View) -> set[str]:
+    """The columns of gold that the oracle of a view does not have."""
     return {"at"} if "at" not in view.key else set()
 
 
