@@ -97,15 +97,15 @@ def parse(
     operators = last_progress.get("stateOperators", [])
     watermark = last_progress.get("eventTime", {}).get("watermark")
     input_rows = _input_rows(last_progress["sources"], topics)
-    seconds = seconds_taken(last_progress)
+    milliseconds = milliseconds_taken(last_progress)
     return Progress(
         query=query,
         generation=generation,
         batch=last_progress["batchId"],
         at=datetime.fromisoformat(last_progress["timestamp"]),
         input_rows=input_rows,
-        rows_per_second=input_rows / seconds if seconds else 0.0,
-        batch_ms=round(1000 * seconds),
+        rows_per_second=1000.0 * input_rows / milliseconds if milliseconds else 0.0,
+        batch_ms=milliseconds,
         lag=sum(
             _difference(_offsets(source.get("latestOffset"), topics), _offsets(source.get("endOffset"), topics))
             for source in last_progress["sources"]
@@ -121,10 +121,10 @@ def parse(
     )
 
 
-def seconds_taken(report: Mapping[str, Any]) -> float:
+def milliseconds_taken(report: Mapping[str, Any]) -> int:
     """How long one micro-batch took, or the look for new rows where there were none."""
     milliseconds: int = report.get("durationMs", {}).get("triggerExecution", 0)
-    return milliseconds / 1000
+    return milliseconds
 
 
 def rows_dropped(report: Mapping[str, Any]) -> int:

@@ -71,8 +71,8 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], 
     )
 
 
-def seconds_between_batches(spark: "SparkSession") -> float:
-    """How often the query that was started in this session begins a micro-batch."""
+def interval_of(spark: "SparkSession") -> float:
+    """The seconds between two micro-batches of the query that was started in this session."""
     return float(spark.conf.get(_EVERY, "0") or 0)
 
 

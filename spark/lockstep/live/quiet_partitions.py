@@ -40,13 +40,14 @@ class Newest:
     offset: int
 
 
-def newest_of_others(newest: Mapping[Place, Newest], own: Mapping[Place, int]) -> int:
-    """When the newest record was produced that is no heartbeat of ours (milliseconds); -1: there is none. Pure.
+def newest_of_others(newest: Mapping[Place, Newest], own: Mapping[Place, int], before: int) -> int:
+    """When the newest record was produced that is no heartbeat of ours (milliseconds). Pure.
 
     Args:
         own: by partition, the offset of the last heartbeat.
+        before: what it was at the last look; -1: there was none.
     """
-    return max((n.at for place, n in newest.items() if own.get(place) != n.offset), default=-1)
+    return max([before, *(n.at for place, n in newest.items() if own.get(place) != n.offset)])
 
 
 def quiet(newest: Mapping[Place, Newest], others: int, now: int, after: int) -> list[Place]:
@@ -91,7 +92,7 @@ class QuietPartitions:
     def _look(self, admin: AdminClient, producer: Producer) -> None:
         newest = self._newest(admin)
         now = time.time_ns() // 1_000_000
-        self.others = max(self.others, newest_of_others(newest, self.own))
+        self.others = newest_of_others(newest, self.own, self.others)
         for topic, partition in quiet(newest, self.others, now, self.settings.heartbeat_seconds * 1000):
             producer.produce(
                 topic,

@@ -6,6 +6,5 @@ session. If the server is killed, this process ends too, and its supervisor star
 
 from lockstep.service.job import members_of, start
 from lockstep.service.loop import run
-from lockstep.service.pace import seconds_between_batches
 
-__all__ = ["members_of", "run", "seconds_between_batches", "start"]
+__all__ = ["members_of", "run", "start"]

@@ -26,7 +26,7 @@ from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, query
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generation import Generation, Job
-from lockstep.live.progress import Progress, parse, rows_dropped, seconds_taken
+from lockstep.live.progress import Progress, milliseconds_taken, parse, rows_dropped
 from lockstep.live.sink import Member
 from lockstep.service.failures import cause
 
@@ -189,7 +189,7 @@ class JobHandle:
             return
         try:
             self.running = adopt_or_start(self.spark, config, self.members, every)
-            self.every = query.seconds_between_batches(self.spark)
+            self.every = query.interval_of(self.spark)
         except ViewCannotJoin as error:
             self._separate(config, error.view, str(error))
         except (LockstepError, AnalysisException, SparkException, UnknownException) as error:
@@ -236,7 +236,7 @@ class JobHandle:
                 self.dropped_rows += rows_dropped(report)
                 self.reported_at = report["timestamp"]
         if len(reports) >= _TYPICAL_OF:
-            self.took = median(seconds_taken(report) for report in reports[-_TYPICAL_OF:])
+            self.took = median(milliseconds_taken(report) for report in reports[-_TYPICAL_OF:]) / 1000
         return reports[-1] if reports else None
 
     def _needs(self, every: float) -> bool:

@@ -45,6 +45,7 @@ class Jobs:
         self.config, self.stack = config, stack
         self.views = chosen(config.views)
         self.handles: dict[Job, JobHandle] = {}
+        # The seconds between two micro-batches of a job; 0 before there were jobs.
         self.every = 0.0
         self.watch = LogWatch(config, self._contracts())
         generations.share(config, [view for view in self.views if view.may_share])

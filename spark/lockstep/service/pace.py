@@ -1,6 +1,6 @@
 """How often the live jobs begin a micro-batch: the more seldom, the more work the machine has."""
 
-# Two of these, and what a micro-batch takes, are how old the rows of a busy platform may get.
+# So long a record may wait on full cores until the micro-batch begins that takes it.
 LONGEST_SECONDS = 10.0
 
 

@@ -186,7 +186,7 @@ class Producers:
         """The live service looks for quiet partitions."""
         log = {place: of for place, of in self.world.kafka.log.items() if CONTRACTS[place[0]].kind == "events"}
         newest = {place: _newest(of) for place, of in log.items()}
-        self._others = max(self._others, newest_of_others(newest, self._own))
+        self._others = newest_of_others(newest, self._own, self._others)
         for place in quiet(newest, self._others, self.world.now, HEARTBEAT_AFTER):
             behind = quiet_partitions._BEHIND
             self._own[place] = self.world.kafka.append(place, self.world.now - behind, Form.HEARTBEAT).offset

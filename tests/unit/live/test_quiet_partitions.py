@@ -8,8 +8,7 @@ BUSY, QUIET = ("views", 0), ("clicks", 1)
 
 
 def places(newest, own=None, before=-1):
-    others = max(before, newest_of_others(newest, own or {}))
-    return quiet(newest, others, NOW, after=2 * SECOND)
+    return quiet(newest, newest_of_others(newest, own or {}, before), NOW, after=2 * SECOND)
 
 
 def test_a_partition_that_is_quiet_beside_a_busy_one_gets_one():
