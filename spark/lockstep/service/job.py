@@ -165,9 +165,8 @@ class JobHandle:
                 self.failures, self.error = 0, None
             if not self._needs(every):
                 return
-            log.info(
-                "%s: it begins a micro-batch every %.1f s now, and no more every %.1f s", self.job, every, self.every
-            )
+            name = query.name(self.members)
+            log.info("%s: it begins a micro-batch every %.1f s now, and no more every %.1f s", name, every, self.every)
             self.stop()
         elif self.running is not None:
             self._failed(config, self.running.exception(), now)

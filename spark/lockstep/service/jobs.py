@@ -16,7 +16,7 @@ from lockstep.live.quiet_partitions import QuietPartitions
 from lockstep.live.sink import Member
 from lockstep.service.job import JobHandle, members_of, session_of
 from lockstep.service.log_watch import LogWatch
-from lockstep.service.pace import seconds_between_batches, with_the_load
+from lockstep.service.pace import Interval, seconds_between_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,8 +45,7 @@ class Jobs:
         self.config, self.stack = config, stack
         self.views = chosen(config.views)
         self.handles: dict[Job, JobHandle] = {}
-        # The seconds between two micro-batches of a job; 0 before there were jobs.
-        self.every = 0.0
+        self.interval = Interval()
         self.watch = LogWatch(config, self._contracts())
         generations.share(config, [view for view in self.views if view.may_share])
         # While no service ran, all views may have left a shared job, and views may have been removed.
@@ -90,7 +89,7 @@ class Jobs:
                 self.handles[job] = JobHandle(members, session)
         usual = seconds_between_batches(len(self.handles), self.config.cores)
         slowest = max((handle.took for handle in self.handles.values()), default=0.0)
-        self.every = with_the_load(usual, self.every or usual, slowest)
+        every = self.interval.follow(usual, slowest, now)
         for handle in self.handles.values():
-            handle.supervise(self.config, now, self.every, self.watch.changed)
+            handle.supervise(self.config, now, every, self.watch.changed)
             heartbeat.report(self.config)

@@ -2,6 +2,8 @@
 
 # So long a record may wait on full cores until the micro-batch begins that takes it.
 LONGEST_SECONDS = 10.0
+# To start a query again takes up to four seconds, and the load of one task of a DAG is over before that has paid.
+LASTING_SECONDS = 60.0
 
 
 def seconds_between_batches(jobs: int, cores: int) -> float:
@@ -24,3 +26,20 @@ def with_the_load(usual: float, now: float, slowest: float) -> float:
     """
     wanted = min(max(usual, slowest), max(usual, LONGEST_SECONDS))
     return now if now / 2 < wanted < now * 2 else wanted
+
+
+class Interval:
+    """The seconds between two micro-batches of the live jobs: they follow a load that lasts."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._right_at = 0.0
+
+    def follow(self, usual: float, slowest: float, now: float) -> float:
+        """What it is from now on (monotonic clock): another one where that was right for a minute, see :func:`with_the_load`."""
+        wanted = with_the_load(usual, self.seconds or usual, slowest)
+        if wanted == self.seconds:
+            self._right_at = now
+        elif not self.seconds or now - self._right_at >= LASTING_SECONDS:
+            self.seconds, self._right_at = wanted, now
+        return self.seconds

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.service.pace import LONGEST_SECONDS, seconds_between_batches, with_the_load
+from lockstep.service.pace import LASTING_SECONDS, LONGEST_SECONDS, Interval, seconds_between_batches, with_the_load
 
 SECONDS = st.floats(0, 1000)
 
@@ -35,3 +35,15 @@ def test_no_query_is_started_again_for_a_small_difference(usual, now, slowest):
 @given(usual=st.floats(1, 100), slowest=SECONDS)
 def test_it_is_never_more_often_than_usual_and_not_much_more_seldom_than_users_expect(usual, slowest):
     assert usual <= with_the_load(usual, usual, slowest) <= max(usual, LONGEST_SECONDS)
+
+
+def test_they_follow_a_load_that_lasts_and_no_shorter_one():
+    interval, later = Interval(), LASTING_SECONDS
+    assert interval.follow(4, slowest=0, now=0) == 4, "from the start on"
+    assert interval.follow(4, slowest=9, now=1) == 4
+    assert interval.follow(4, slowest=3, now=later) == 4, "it did not last"
+    assert interval.follow(4, slowest=9, now=later + 1) == 4
+    assert interval.follow(4, slowest=9, now=2 * later - 1) == 4
+    assert interval.follow(4, slowest=9, now=2 * later) == 9
+    assert interval.follow(4, slowest=3, now=2 * later + 1) == 9, "nor is it over at once"
+    assert interval.follow(4, slowest=3, now=3 * later) == 4
