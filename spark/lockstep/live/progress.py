@@ -97,7 +97,7 @@ def parse(
     operators = last_progress.get("stateOperators", [])
     watermark = last_progress.get("eventTime", {}).get("watermark")
     input_rows = _input_rows(last_progress["sources"], topics)
-    milliseconds = milliseconds_taken(last_progress)
+    milliseconds = last_progress.get("durationMs", {}).get("triggerExecution", 0)
     return Progress(
         query=query,
         generation=generation,
@@ -119,12 +119,6 @@ def parse(
         failures=failures,
         error=error,
     )
-
-
-def milliseconds_taken(report: Mapping[str, Any]) -> int:
-    """How long one micro-batch took, or the look for new rows where there were none."""
-    milliseconds: int = report.get("durationMs", {}).get("triggerExecution", 0)
-    return milliseconds
 
 
 def rows_dropped(report: Mapping[str, Any]) -> int:

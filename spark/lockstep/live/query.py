@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 Starts = Mapping[str, Mapping[int, int]]
 _PARTITION = "_state_partition"
-# A property of the session of a job, for the service that finds its query.
-_EVERY = "spark.lockstep.live.secondsBetweenBatches"
 
 
 def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], every: float = 1.0) -> "StreamingQuery":
@@ -59,7 +57,6 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], 
     spark.conf.set("spark.sql.debug.maxToStringFields", "1")
     # A session keeps its last 16 plans, for a client that asks for one twice. Here they are 16 micro-batches, with all they hold.
     spark.conf.set("spark.connect.session.planCache.enabled", "false")
-    spark.conf.set(_EVERY, str(every))
     return (
         rows(spark, config, members, starts_of(members))
         .writeStream.queryName(name(members))
@@ -69,11 +66,6 @@ def start(spark: "SparkSession", config: "Settings", members: Sequence[Member], 
         .foreachBatch(Sink(members))
         .start()
     )
-
-
-def interval_of(spark: "SparkSession") -> float:
-    """The seconds between two micro-batches of the query that was started in this session."""
-    return float(spark.conf.get(_EVERY, "0") or 0)
 
 
 def name(members: Sequence[Member]) -> str:

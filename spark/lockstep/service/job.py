@@ -5,8 +5,7 @@ import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, PySparkException, UnknownException
 from pyspark.errors.exceptions.connect import SparkException
@@ -26,7 +25,7 @@ from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.live import generations, query
 from lockstep.live.checkpoint import Checkpoint
 from lockstep.live.generation import Generation, Job
-from lockstep.live.progress import Progress, milliseconds_taken, parse, rows_dropped
+from lockstep.live.progress import Progress, parse, rows_dropped
 from lockstep.live.sink import Member
 from lockstep.service.failures import cause
 
@@ -41,8 +40,6 @@ log = logging.getLogger("lockstep.live")
 LONGEST_PAUSE_SECONDS = 30.0
 # How Spark's messages end that tell of values, such as a division by zero: the class of SQL's data exceptions.
 _DATA_EXCEPTION = "SQLSTATE: 22"
-# A first micro-batch, or one beside a large batch job, takes longer than a query usually does.
-_TYPICAL_OF = 3
 
 
 def session_of(config: "Settings", job: Job) -> str:
@@ -103,8 +100,6 @@ class JobHandle:
         state_rows: by view, the last count of its state's rows.
         dropped_rows: how many rows Spark has dropped as too late, as far as ``reported_at``.
         reported_at: the time of the newest report that was read, as Spark writes it.
-        every: the seconds between two micro-batches of the query.
-        took: the seconds that a micro-batch takes, the median of the last three; 0 before there were three, and after a failure.
     """
 
     members: Sequence[Member]
@@ -117,8 +112,6 @@ class JobHandle:
     state_rows: Mapping[str, int] = field(default_factory=dict)
     dropped_rows: int = 0
     reported_at: str = ""
-    every: float = 0.0
-    took: float = 0.0
 
     @property
     def job(self) -> Job:
@@ -135,15 +128,12 @@ class JobHandle:
         """Stop the query between two micro-batches, if it runs."""
         if self.running is not None:
             self.running.stop()
-            self._read_reports()
             self.running = None
 
     def supervise(
         self, config: "Settings", now: float, every: float, changed: "Mapping[str, LockstepError] | None" = None
     ) -> None:
         """Start the query if it does not run and its pause is over, with a micro-batch every so many seconds. Log why it stopped.
-
-        One that runs with another interval is started again, if that makes a difference to it.
 
         A query is stopped, and not started, while one of its topics is another one than bronze has read.
 
@@ -163,12 +153,8 @@ class JobHandle:
             # A start alone proves nothing: the failures are forgotten only after a batch.
             if self.failures and self.running.lastProgress is not None:
                 self.failures, self.error = 0, None
-            if not self._needs(every):
-                return
-            name = query.name(self.members)
-            log.info("%s: it begins a micro-batch every %.1f s now, and no more every %.1f s", name, every, self.every)
-            self.stop()
-        elif self.running is not None:
+            return
+        if self.running is not None:
             self._failed(config, self.running.exception(), now)
             self.running = None
         if now < self.retry_at:
@@ -188,7 +174,6 @@ class JobHandle:
             return
         try:
             self.running = adopt_or_start(self.spark, config, self.members, every)
-            self.every = query.interval_of(self.spark)
         except ViewCannotJoin as error:
             self._separate(config, error.view, str(error))
         except (LockstepError, AnalysisException, SparkException, UnknownException) as error:
@@ -211,7 +196,13 @@ class JobHandle:
 
     def progress(self) -> list[Progress]:
         """The progress of each view, as Spark reports it of the query."""
-        last = self._read_reports()
+        # Not only the last one: what a batch has dropped is in no later report.
+        reports = [json.loads(report.json) for report in self.running.recentProgress] if self.running else []
+        for report in reports:
+            if report["timestamp"] > self.reported_at:
+                self.dropped_rows += rows_dropped(report)
+                self.reported_at = report["timestamp"]
+        last = reports[-1] if reports else None
         return [
             parse(
                 view.name,
@@ -226,25 +217,9 @@ class JobHandle:
             for generation, view in self.members
         ]
 
-    def _read_reports(self) -> dict[str, Any] | None:
-        """Read what Spark reports of the query's last micro-batches; the newest of these reports."""
-        # Not only the last one: what a batch has dropped is in no later report.
-        reports = [json.loads(report.json) for report in self.running.recentProgress] if self.running else []
-        for report in reports:
-            if report["timestamp"] > self.reported_at:
-                self.dropped_rows += rows_dropped(report)
-                self.reported_at = report["timestamp"]
-        if len(reports) >= _TYPICAL_OF:
-            self.took = median(milliseconds_taken(report) for report in reports[-_TYPICAL_OF:]) / 1000
-        return reports[-1] if reports else None
-
-    def _needs(self, every: float) -> bool:
-        """Whether the query has another interval, and this one would change something: its micro-batches do not take longer."""
-        return every < self.every or (every > self.every and 0 < self.took < every)
-
     def _failed(self, config: "Settings", reason: object, now: float) -> None:
         pause = min(2.0**self.failures, LONGEST_PAUSE_SECONDS)
-        self.failures, self.retry_at, self.took = self.failures + 1, now + pause, 0.0
+        self.failures, self.retry_at = self.failures + 1, now + pause
         failure = found_failure(str(reason))
         self.error = failure[1] if failure else cause(str(reason))
         log.error("%s: %s; the next try is in %.0f s", query.name(self.members), self.error, pause)

@@ -1,4 +1,4 @@
-"""The jobs of the views that run: which there are, and how often they begin a micro-batch."""
+"""The jobs of the views that run: which there are, and how often each begins a micro-batch."""
 
 import logging
 import time
@@ -16,7 +16,6 @@ from lockstep.live.quiet_partitions import QuietPartitions
 from lockstep.live.sink import Member
 from lockstep.service.job import JobHandle, members_of, session_of
 from lockstep.service.log_watch import LogWatch
-from lockstep.service.pace import Interval, seconds_between_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +25,14 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 log = logging.getLogger("lockstep.live")
+
+
+def seconds_between_batches(jobs: int, cores: int) -> float:
+    """How often each of the live jobs begins a micro-batch.
+
+    A small one takes half a second of a core. So all of them take about a quarter of the cores, and the batch layer has the rest.
+    """
+    return max(1.0, 2 * jobs / cores)
 
 
 def removed_jobs(config: "Settings", views: "Iterable[View]") -> set[Job]:
@@ -45,7 +52,6 @@ class Jobs:
         self.config, self.stack = config, stack
         self.views = chosen(config.views)
         self.handles: dict[Job, JobHandle] = {}
-        self.interval = Interval()
         self.watch = LogWatch(config, self._contracts())
         generations.share(config, [view for view in self.views if view.may_share])
         # While no service ran, all views may have left a shared job, and views may have been removed.
@@ -87,9 +93,7 @@ class Jobs:
                     log.info("%s: generation %d runs in %s: %s", view.name, generation.number, job, generation.reason)
                 session = self.stack.enter_context(connect(self.config, "live", session_of(self.config, job)))
                 self.handles[job] = JobHandle(members, session)
-        usual = seconds_between_batches(len(self.handles), self.config.cores)
-        slowest = max((handle.took for handle in self.handles.values()), default=0.0)
-        every = self.interval.follow(usual, slowest, now)
+        every = seconds_between_batches(len(self.handles), self.config.cores)
         for handle in self.handles.values():
             handle.supervise(self.config, now, every, self.watch.changed)
             heartbeat.report(self.config)

@@ -14,12 +14,8 @@ from lockstep.service.job import JobHandle
 from lockstep.settings import Settings
 
 
-def report(batch: int, dropped: int = 0, milliseconds: int = 500) -> SimpleNamespace:
-    fields = {
-        "batchId": batch,
-        "timestamp": f"2026-11-21T09:00:0{batch}.000Z",
-        "durationMs": {"triggerExecution": milliseconds},
-    }
+def report(batch: int, dropped: int) -> SimpleNamespace:
+    fields = {"batchId": batch, "timestamp": f"2026-11-21T09:00:0{batch}.000Z"}
     return SimpleNamespace(
         json=json.dumps(LAST_PROGRESS | fields | {"stateOperators": [{"numRowsDroppedByWatermark": dropped}]})
     )
@@ -37,17 +33,6 @@ def test_rows_that_an_earlier_batch_has_dropped_stay_in_the_progress() -> None:
     assert [(p.batch, p.dropped_rows) for p in handle.progress()] == [(None, 7)]
 
 
-def test_what_a_job_usually_takes_is_not_what_its_first_micro_batch_takes() -> None:
-    view = SimpleNamespace(name="a", streams=())
-    query = SimpleNamespace(recentProgress=[report(0, milliseconds=60_000), report(1)])
-    handle = JobHandle([(Generation("a"), view)], spark=None, running=query)  # type: ignore[list-item,arg-type]
-    handle.progress()
-    assert handle.took == 0, "nobody knows yet"
-    query.recentProgress += [report(2, milliseconds=700)]
-    handle.progress()
-    assert handle.took == 0.7
-
-
 @pytest.mark.parametrize("kind", [SparkException, UnknownException])
 def test_a_query_that_the_server_cannot_start_now_is_tried_again_and_stops_nothing_else(
     monkeypatch: pytest.MonkeyPatch, kind: type[SparkConnectGrpcException]
@@ -60,8 +45,7 @@ def test_a_query_that_the_server_cannot_start_now_is_tried_again_and_stops_nothi
     monkeypatch.setattr(job, "changed_logs", lambda *_: {})
     monkeypatch.setattr(job, "lost_records", lambda *_: None)
     view = SimpleNamespace(name="a", streams=())
-    handle = JobHandle([(Generation("a"), view)], spark=None, took=9)  # type: ignore[list-item,arg-type]
+    handle = JobHandle([(Generation("a"), view)], spark=None)  # type: ignore[list-item,arg-type]
     handle.supervise(Settings(), now=0, every=1)
     assert (handle.running, handle.failures) == (None, 1)
-    assert handle.took == 0, "the other jobs do not wait for one that does not run"
     assert handle.error == "(org.apache.spark.SparkException) Python worker failed to connect back."
