@@ -51,6 +51,9 @@ COMPILERS = (
 # What native code has freed goes back to the system each minute: after nine minutes of all views, it was 116 of 2,243 MB. And a
 # thread keeps no buffer for files that is larger than this; by default it keeps one as large as the largest file that it read.
 NATIVE_MEMORY = ("-XX:TrimNativeHeapInterval=60000", "-Djdk.nio.maxCachedBufferSize=262144")
+# The kernel gives the heap pages of 2 MB, where it gives them to those who ask ("madvise", Linux's usual). In a virtual machine,
+# to look up pages of 4 KB took Spark a quarter of its time (``benchmarks/huge_pages.py``).
+HUGE_PAGES = "-XX:+UseTransparentHugePages"
 
 
 @dataclass(frozen=True)

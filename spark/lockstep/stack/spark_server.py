@@ -18,7 +18,7 @@ from lockstep.session import open_session, remote
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, lease, net, spark_properties
 from lockstep.stack.errors import Unhealthy
-from lockstep.stack.java import COMPILERS, NATIVE_MEMORY, SPARK_OPENS, find_java
+from lockstep.stack.java import COMPILERS, HUGE_PAGES, NATIVE_MEMORY, SPARK_OPENS, find_java
 from lockstep.stack.services import Launch, Service, run_dir
 
 _INFRA = resource("infra") / "spark"
@@ -88,6 +88,7 @@ def submit(settings: Settings, memory: str, scratch: Path, properties: Path) -> 
         "-XX:+UseParallelGC",
         *COMPILERS,
         *NATIVE_MEMORY,
+        HUGE_PAGES,
         *SPARK_OPENS,
     ]
     argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={scratch}", LOGGING]
