@@ -90,7 +90,7 @@ def main(repeat: int = 2, warm_up: float = 45, seconds: float = 40, only: str = 
     if only:
         measure(only, warm_up, seconds)
         return
-    table = Table("", *FLAGS, title="CPU seconds of a round, and MB (PSS) of the JVM")
+    table = Table("", *FLAGS, title="CPU seconds of a round, PSS")
     options = ["--warm-up", str(warm_up), "--seconds", str(seconds)]
     for number in range(repeat):
         both = [

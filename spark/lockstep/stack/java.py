@@ -52,7 +52,7 @@ COMPILERS = (
 # thread keeps no buffer for files that is larger than this; by default it keeps one as large as the largest file that it read.
 NATIVE_MEMORY = ("-XX:TrimNativeHeapInterval=60000", "-Djdk.nio.maxCachedBufferSize=262144")
 # The kernel gives the heap pages of 2 MB, where it gives them to those who ask ("madvise", Linux's usual). In a virtual machine,
-# to look up pages of 4 KB took Spark a quarter of its time (``benchmarks/huge_pages.py``).
+# to look up pages of 4 KB took Spark a fifth to a third of its time (``benchmarks/huge_pages.py``).
 HUGE_PAGES = "-XX:+UseTransparentHugePages"
 
 
