@@ -5,42 +5,35 @@
 Needs no server. Both run at the same time, because one machine may be half as fast a minute later.
 """
 
-import json
-import subprocess
-import sys
+import multiprocessing
 import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
 import typer
+from panes import PROPERTIES
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 from rich.table import Table
 
-from lockstep.stack.java import COMPILERS, HUGE_PAGES, NATIVE_MEMORY
+from lockstep.stack.java import HUGE_PAGES, SPARK_OPTIONS
 
-FLAGS = {"without": (), "with": (HUGE_PAGES,)}
+FLAGS = {
+    "without": [option for option in SPARK_OPTIONS if option != HUGE_PAGES],
+    "with": [*SPARK_OPTIONS],
+}
 ROWS, USERS, COLUMNS = 20_000, 97, 40
 
 
-def session(flags: tuple[str, ...]) -> SparkSession:
-    """Spark on one core, with the options of the server's JVM."""
-    options = ["-XX:+UseParallelGC", *COMPILERS, *NATIVE_MEMORY, *flags]
-    properties = {
-        "spark.driver.memory": "1200m",
-        "spark.driver.extraJavaOptions": " ".join(options),
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-    }
+def session(options: list[str]) -> SparkSession:
+    """Spark on one core, with the server's memory."""
+    jvm = {"spark.driver.memory": "1200m", "spark.driver.extraJavaOptions": " ".join(options)}
     builder = SparkSession.builder.master("local[1]")
-    for name, value in properties.items():
+    for name, value in (PROPERTIES | jvm).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -63,8 +56,8 @@ def one_round(spark: SparkSession, path: str) -> None:
     wide.collect()
 
 
-def measure(label: str, warm_up: float, seconds: float) -> None:
-    """Print what a round costs this process's JVM, as JSON."""
+def measure(label: str, warm_up: float, seconds: float) -> str:
+    """What a round costs the JVM of this process."""
     spark = session(FLAGS[label])
     (jvm,) = (child for child in psutil.Process().children(recursive=True) if child.name() == "java")
 
@@ -81,24 +74,19 @@ def measure(label: str, warm_up: float, seconds: float) -> None:
         while time.monotonic() - begin < seconds:
             one_round(spark, path)
             rounds += 1
-    print(json.dumps({"cpu": (used() - before) / rounds, "mb": jvm.memory_full_info().pss / 2**20}))
+    found = f"{(used() - before) / rounds:.2f}   {jvm.memory_full_info().pss / 2**20:,.0f} MB"
     spark.stop()
+    return found
 
 
-def main(repeat: int = 2, warm_up: float = 45, seconds: float = 40, only: str = typer.Option("", hidden=True)) -> None:
+def main(pairs: int = 2, warm_up: float = 45, seconds: float = 40) -> None:
     """Measure both at the same time, a few times."""
-    if only:
-        measure(only, warm_up, seconds)
-        return
     table = Table("", *FLAGS, title="CPU seconds of a round, PSS")
-    options = ["--warm-up", str(warm_up), "--seconds", str(seconds)]
-    for number in range(repeat):
-        both = [
-            subprocess.Popen([sys.executable, __file__, *options, "--only", label], stdout=subprocess.PIPE, text=True)
-            for label in FLAGS
-        ]
-        found = [json.loads(process.communicate()[0].splitlines()[-1]) for process in both]
-        table.add_row(str(number + 1), *(f"{one['cpu']:.2f}   {one['mb']:,.0f} MB" for one in found))
+    for number in range(pairs):
+        # A JVM is its process's own, so each pair has new ones.
+        with ProcessPoolExecutor(len(FLAGS), multiprocessing.get_context("spawn")) as processes:
+            found = processes.map(measure, FLAGS, repeat(warm_up), repeat(seconds))
+            table.add_row(str(number + 1), *found)
     Console().print(table)
 
 

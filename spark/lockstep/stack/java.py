@@ -54,6 +54,8 @@ NATIVE_MEMORY = ("-XX:TrimNativeHeapInterval=60000", "-Djdk.nio.maxCachedBufferS
 # The kernel gives the heap pages of 2 MB, where it gives them to those who ask ("madvise", Linux's usual). In a virtual machine,
 # to look up pages of 4 KB took Spark a fifth to a third of its time (``benchmarks/huge_pages.py``).
 HUGE_PAGES = "-XX:+UseTransparentHugePages"
+# Of the JVM of a Spark application on this machine.
+SPARK_OPTIONS = ("-XX:+UseParallelGC", *COMPILERS, *NATIVE_MEMORY, HUGE_PAGES, *SPARK_OPENS)
 
 
 @dataclass(frozen=True)

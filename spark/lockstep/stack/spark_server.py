@@ -18,7 +18,7 @@ from lockstep.session import open_session, remote
 from lockstep.settings import LOOPBACK, Settings
 from lockstep.stack import jars, lease, net, spark_properties
 from lockstep.stack.errors import Unhealthy
-from lockstep.stack.java import COMPILERS, HUGE_PAGES, NATIVE_MEMORY, SPARK_OPENS, find_java
+from lockstep.stack.java import SPARK_OPTIONS, find_java
 from lockstep.stack.services import Launch, Service, run_dir
 
 _INFRA = resource("infra") / "spark"
@@ -82,15 +82,7 @@ def submit(settings: Settings, memory: str, scratch: Path, properties: Path) -> 
     # The directory comes first, because a file of it takes the place of one in a jar.
     parts = [_INFRA / "conf", f"{jars.spark_home()}/jars/*", *jars.classpath(settings, "spark")]
     classpath = ":".join(map(str, parts))
-    argv = [
-        str(find_java().executable),
-        f"-Xmx{memory}",
-        "-XX:+UseParallelGC",
-        *COMPILERS,
-        *NATIVE_MEMORY,
-        HUGE_PAGES,
-        *SPARK_OPENS,
-    ]
+    argv = [str(find_java().executable), f"-Xmx{memory}", *SPARK_OPTIONS]
     argv += ["-Duser.timezone=UTC", f"-Djava.io.tmpdir={scratch}", LOGGING]
     return [*argv, "-cp", classpath, "org.apache.spark.deploy.SparkSubmit", "--properties-file", str(properties)]
 

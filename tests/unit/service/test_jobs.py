@@ -1,4 +1,4 @@
-"""Live queries leave the batch layer half of the cores, however many there are."""
+"""Live queries leave the batch layer most of the cores, however many there are."""
 
 from lockstep.service.jobs import seconds_between_batches
 
