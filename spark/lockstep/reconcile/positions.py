@@ -1,7 +1,8 @@
 """Explain the keys of an upserted view that differ only because one layer is ahead of the other in the log.
 
-While records flow, that is nearly every key that differs. So both layers' rows are computed from the machines that a roll-up has
-saved, over the records since then, and not over history. What is not exactly such a row is left to those who read history.
+While records flow, that is nearly every key that differs. So the rows of both layers are computed from the machines that a
+roll-up has saved, over the records since then, and not over history: first up to live's position, and from there on to gold's.
+What is not exactly such a row is left to those who read history.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,16 +45,26 @@ def attribute_to_position(
     gold = lake.read(comparison.spark, comparison.settings, gold_of(view), entry.version)
     before, columns = comparison.as_json(keys, gold), gold.schema
 
-    def rows(position: Position, silver: Silver, until: datetime) -> dict[str, str]:
-        new = {s: _since(entry, CONTRACTS[s].topic, position) for s in view.streams}
-        events = collect(new_events([Wanted(view, new, entry.until or BEGINNING, until)], silver))
-        changed, _ = process_new(view, machines, events, until)
+    def go_on(
+        machines: "pa.Table", since: Position, low: datetime, position: Position, until: datetime, silver: Silver
+    ) -> "tuple[dict[str, str], pa.Table]":
+        """The rows that change from one position to the next, and the machines there."""
+        new = {s: _ranges(CONTRACTS[s].topic, since, position) for s in view.streams}
+        events = collect(new_events([Wanted(view, new, low, until)], silver))
+        changed, after = process_new(view, machines, events, until)
         table = as_table(changed, to_arrow_schema(columns))
-        return before | comparison.as_json(keys, comparison.spark.createDataFrame(table, columns))
+        return comparison.as_json(keys, comparison.spark.createDataFrame(table, columns)), after
 
-    snapshot = comparison.snapshot
-    live = rows(snapshot.position, comparison.silver_of_live(), snapshot.until)
-    batch = rows(_position(comparison.entry), comparison.silver(), comparison.until)
+    snapshot, low = comparison.snapshot, entry.until or BEGINNING
+    of_live, machines = go_on(
+        machines, _position(entry), low, snapshot.position, snapshot.until, comparison.silver_of_live()
+    )
+    # Live has read nothing that gold has not.
+    of_batch, _ = go_on(
+        machines, snapshot.position, snapshot.until, _position(comparison.entry), comparison.until, comparison.silver()
+    )
+    live = before | of_live
+    batch = live | of_batch
 
     def explains(d: Difference) -> bool:
         doubled = d.live.doubled or d.batch.doubled
@@ -84,7 +95,7 @@ def _ends(entry: ledger.Entry) -> list[tuple[str, int, int]]:
     return [(r.topic, r.partition, r.end) for r in entry.ranges]
 
 
-def _since(entry: ledger.Entry, topic: str, position: Position) -> list[Range]:
-    """The offsets of a topic from an entry of gold to a position."""
-    starts = {p: end for t, p, end in _ends(entry) if t == topic}
+def _ranges(topic: str, since: Position, position: Position) -> list[Range]:
+    """The offsets of a topic from one position to the next."""
+    starts = since.get(topic, {})
     return [Range(topic, "", p, starts.get(p, 0), end) for p, end in position.get(topic, {}).items()]

@@ -182,6 +182,8 @@ def test_which_layer_is_ahead_is_known_from_saved_machines_and_without_them(desk
     desk.two_orders_in_both_layers()
     desk.order("1", "u1", "101.000")
     desk.batch()
+    desk.order("2", "u1", "201.000")
+    desk.live()
     desk.order("1", "u1", "102.000")
     desk.customer("u1", "Alicia")
     desk.batch()
