@@ -118,6 +118,11 @@ class JobHandle:
         """The job, whose members may change."""
         return self.members[0][0].job
 
+    @property
+    def over_windows(self) -> bool:
+        """Whether its views are over windows: those and keyed views never share a job."""
+        return self.members[0][1].grouping is not None
+
     def run_only(self, members: Sequence[Member], now: float) -> None:
         """Go on with these members: a view that has left the job has a generation of its own."""
         if members != self.members:
