@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 Silver = Mapping[str, "DataFrame"]
+# By topic and partition, the next offset.
+Position = Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True)
@@ -92,11 +94,16 @@ class Comparison:
         return lake.read(self.spark, self.settings, Tables.of(CONTRACTS[stream]).log)
 
 
-def below(stream: str, position: Mapping[str, Mapping[int, int]]) -> str:
-    """The predicate (SQL) for the stream's rows below a position in the log: by topic and partition, the next offset."""
+def between(stream: str, since: Position, position: Position) -> list[Range]:
+    """The offsets of a stream's topic from one position in the log to a later one."""
     topic = CONTRACTS[stream].topic
-    ranges = [Range(topic, "", p, 0, end) for p, end in position.get(topic, {}).items()]
-    return to_where(ranges, "_partition", "_offset")
+    starts = since.get(topic, {})
+    return [Range(topic, "", p, starts.get(p, 0), end) for p, end in position.get(topic, {}).items()]
+
+
+def below(stream: str, position: Position) -> str:
+    """The predicate (SQL) for the stream's rows below a position in the log."""
+    return to_where(between(stream, {}, position), "_partition", "_offset")
 
 
 def key_json(view: View) -> "Column":

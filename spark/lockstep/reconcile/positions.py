@@ -5,7 +5,7 @@ roll-up has saved, over the records since then, and not over history: first up t
 What is not exactly such a row is left to those who read history.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from lockstep import lake, ledger
 from lockstep.batch.going_on import kept, machines_at, process_new
 from lockstep.batch.new_events import Silver, Wanted, new_events
-from lockstep.contracts import CONTRACTS
 from lockstep.definition.machine import as_table
 from lockstep.definition.tables import gold_of
 from lockstep.definition.view import BEGINNING
-from lockstep.ledger.ranges import Range
+from lockstep.reconcile.comparison import Comparison, Position, between
 from lockstep.reconcile.difference import Cause, Difference
 from lockstep.session import collect
 
@@ -25,15 +24,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lockstep.definition import Keyed
-    from lockstep.reconcile.comparison import Comparison
 
-# By topic and partition, the next offset.
-Position = Mapping[str, Mapping[int, int]]
+# A place in the log, and the instant (UTC) before which all events have been processed there.
+Point = tuple[Position, datetime]
 
 
-def attribute_to_position(
-    comparison: "Comparison", view: "Keyed", differences: Sequence[Difference]
-) -> list[Difference]:
+def attribute_to_position(comparison: Comparison, view: "Keyed", differences: Sequence[Difference]) -> list[Difference]:
     """Name the cause *not yet seen* where both sides have exactly the rows of their positions in the log."""
     start = _start(comparison, view) if differences else None
     if start is None:
@@ -45,26 +41,21 @@ def attribute_to_position(
     gold = lake.read(comparison.spark, comparison.settings, gold_of(view), entry.version)
     before, columns = comparison.as_json(keys, gold), gold.schema
 
-    def go_on(
-        machines: "pa.Table", since: Position, low: datetime, position: Position, until: datetime, silver: Silver
-    ) -> "tuple[dict[str, str], pa.Table]":
-        """The rows that change from one position to the next, and the machines there."""
-        new = {s: _ranges(CONTRACTS[s].topic, since, position) for s in view.streams}
+    def move(machines: "pa.Table", start: Point, end: Point, silver: Silver) -> "tuple[dict[str, str], pa.Table]":
+        """The rows that change between two points of the log, and the machines at the second."""
+        (since, low), (position, until) = start, end
+        new = {s: between(s, since, position) for s in view.streams}
         events = collect(new_events([Wanted(view, new, low, until)], silver))
         changed, after = process_new(view, machines, events, until)
         table = as_table(changed, to_arrow_schema(columns))
         return comparison.as_json(keys, comparison.spark.createDataFrame(table, columns)), after
 
-    snapshot, low = comparison.snapshot, entry.until or BEGINNING
-    of_live, machines = go_on(
-        machines, _position(entry), low, snapshot.position, snapshot.until, comparison.silver_of_live()
-    )
+    of_live = comparison.snapshot.position, comparison.snapshot.until
+    changed_in_live, machines = move(machines, _point(entry), of_live, comparison.silver_of_live())
+    live = before | changed_in_live
     # Live has read nothing that gold has not.
-    of_batch, _ = go_on(
-        machines, snapshot.position, snapshot.until, _position(comparison.entry), comparison.until, comparison.silver()
-    )
-    live = before | of_live
-    batch = live | of_batch
+    changed_after, _ = move(machines, of_live, _point(comparison.entry), comparison.silver())
+    batch = live | changed_after
 
     def explains(d: Difference) -> bool:
         doubled = d.live.doubled or d.batch.doubled
@@ -73,7 +64,7 @@ def attribute_to_position(
     return [replace(d, live=d.live.wrong(Cause.NOT_YET_SEEN)) if explains(d) else d for d in differences]
 
 
-def _start(comparison: "Comparison", view: "Keyed") -> "tuple[ledger.Entry, pa.Table] | None":
+def _start(comparison: Comparison, view: "Keyed") -> "tuple[ledger.Entry, pa.Table] | None":
     """The newest entry of gold that both layers have passed, and the machines there; None: no machines are kept."""
     snapshot = comparison.snapshot
     for entry in kept(comparison.settings, gold_of(view)):
@@ -84,18 +75,12 @@ def _start(comparison: "Comparison", view: "Keyed") -> "tuple[ledger.Entry, pa.T
     return None
 
 
-def _position(entry: ledger.Entry) -> Position:
+def _point(entry: ledger.Entry) -> Point:
     topics: dict[str, dict[int, int]] = {}
     for topic, partition, end in _ends(entry):
         topics.setdefault(topic, {})[partition] = end
-    return topics
+    return topics, entry.until or BEGINNING
 
 
 def _ends(entry: ledger.Entry) -> list[tuple[str, int, int]]:
     return [(r.topic, r.partition, r.end) for r in entry.ranges]
-
-
-def _ranges(topic: str, since: Position, position: Position) -> list[Range]:
-    """The offsets of a topic from one position to the next."""
-    starts = since.get(topic, {})
-    return [Range(topic, "", p, starts.get(p, 0), end) for p, end in position.get(topic, {}).items()]

@@ -119,9 +119,9 @@ class JobHandle:
         return self.members[0][0].job
 
     @property
-    def over_windows(self) -> bool:
-        """Whether its views are over windows: those and keyed views never share a job."""
-        return self.members[0][1].grouping is not None
+    def is_keyed(self) -> bool:
+        """Whether its views are keyed: those and views over windows never share a job."""
+        return self.members[0][1].has_machines
 
     def run_only(self, members: Sequence[Member], now: float) -> None:
         """Go on with these members: a view that has left the job has a generation of its own."""

@@ -98,8 +98,8 @@ class Jobs:
                     log.info("%s: generation %d runs in %s: %s", view.name, generation.number, job, generation.reason)
                 session = self.stack.enter_context(connect(self.config, "live", session_of(self.config, job)))
                 self.handles[job] = JobHandle(members, session)
-        has_keyed = not all(handle.over_windows for handle in self.handles.values())
+        any_keyed = any(handle.is_keyed for handle in self.handles.values())
         for handle in self.handles.values():
-            every = seconds_between_batches(len(self.handles), self.config.cores, has_keyed and handle.over_windows)
+            every = seconds_between_batches(len(self.handles), self.config.cores, any_keyed and not handle.is_keyed)
             handle.supervise(self.config, now, every, self.watch.changed)
             heartbeat.report(self.config)
