@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -98,6 +99,7 @@ class JobHandle:
         error: why it failed the last time.
         journal: the digests of its checkpoint's files, by path; None before they were read.
         state_rows: by view, the last count of its state's rows.
+        counted_at: when they were counted (monotonic clock).
         dropped_rows: how many rows Spark has dropped as too late, as far as ``reported_at``.
         reported_at: the time of the newest report that was read, as Spark writes it.
     """
@@ -110,6 +112,7 @@ class JobHandle:
     error: str | None = None
     journal: Mapping[str, FileDigest] | None = None
     state_rows: Mapping[str, int] = field(default_factory=dict)
+    counted_at: float = -math.inf
     dropped_rows: int = 0
     reported_at: str = ""
 
@@ -191,10 +194,10 @@ class JobHandle:
         known = journal.digests(config, self.job) if self.journal is None else self.journal
         self.journal = journal.update(config, self.job, known)
 
-    def count_state(self, spark: "SparkSession", config: "Settings") -> None:
+    def count_state(self, spark: "SparkSession", config: "Settings", now: float) -> None:
         """Count the rows of the query's state. The micro-batches do not count them, because that would take them time."""
         try:
-            self.state_rows = inspection.state_rows(spark, config, self.members)
+            self.state_rows, self.counted_at = inspection.state_rows(spark, config, self.members), now
         except (LockstepError, PySparkException) as error:
             # There is no state yet, or Spark has removed an old file meanwhile.
             log.info("%s: its state was not counted: %s", self.job, str(error).partition("\n")[0])
