@@ -6,9 +6,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 from lockstep.definition.keyed import Event, Row, State
+from lockstep.definition.states import from_micros, micros
 from lockstep.definition.view import EPOCH, MICROSECOND
 
 
@@ -85,35 +87,37 @@ class IntervalRate:
     rows: Callable[[datetime, Any, list[set[Any]]], list[Row]]
 
     def process(self, state: State, event: Event) -> tuple[State, list[Row]]:
+        at, who = micros(event.time), event.data[self.who]
         waiting = state["waiting"] if state else []
-        now = [other for other in state["now"] if other[0] == event.time] if state else []
-        who = event.data[self.who]
+        now = [other for other in state["now"] if other[0] == at] if state else []
+        # What waits is in the order of time, and changed in place: a key that is busy has thousands of left events.
         if event.stream == self.left:
-            waiting = [*waiting, [event.time, who, [slot for _, other, slot in now if other == who]]]
+            waiting.append([at, who, [slot for _, other, slot in now if other == who]])
         else:
-            slot = event.data[self.slot]
-            waiting = [
-                [at, other, [*found, slot]] if other == who and event.time - at <= self.within else [at, other, found]
-                for at, other, found in waiting
-            ]
-            now.append([event.time, who, slot])
+            slot, since = event.data[self.slot], micros(event.time - self.within)
+            for _, other, found in takewhile(lambda left: left[0] >= since, reversed(waiting)):
+                if other == who:
+                    found.append(slot)
+            now.append([at, who, slot])
         return {"key": event.data[self.key], "waiting": waiting, "now": now}, []
 
     def timer(self, state: State) -> datetime:
         ends: list[datetime] = [self._closes(at) for at, _, _ in state["waiting"][:1]]
-        ends += [at for at, _, _ in state["now"][:1]]
+        ends += [from_micros(at) for at, _, _ in state["now"][:1]]
         return min(ends) + MICROSECOND
 
     def on_timer(self, state: State, at: datetime) -> tuple[State, list[Row]]:
-        over = [left for left in state["waiting"] if self._closes(left[0]) < at]
-        waiting, now = state["waiting"][len(over) :], [other for other in state["now"] if other[0] >= at]
+        over = [*takewhile(lambda left: self._closes(left[0]) < at, state["waiting"])]
+        waiting, now = state["waiting"][len(over) :], [other for other in state["now"] if from_micros(other[0]) >= at]
         # Timers come one by one, so these events are of one window.
         rows = self.rows(self._start(over[0][0]), state["key"], [set(found) for _, _, found in over]) if over else []
         return (state | {"waiting": waiting, "now": now} if waiting or now else None), rows
 
-    def _start(self, at: datetime) -> datetime:
-        return at - (at - EPOCH) % self.size
+    def _start(self, at: int) -> datetime:
+        """The start of the window of an instant (microseconds since the epoch)."""
+        time = from_micros(at)
+        return time - (time - EPOCH) % self.size
 
-    def _closes(self, at: datetime) -> datetime:
-        """The last instant at which a left event of the window of ``at`` can find a partner."""
+    def _closes(self, at: int) -> datetime:
+        """The last instant at which a left event of the window of ``at`` (microseconds) can find a partner."""
         return self._start(at) + self.size + self.within
