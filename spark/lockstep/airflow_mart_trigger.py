@@ -17,8 +17,8 @@ _EVENTS: dict[State, Any] = {
     State.FAILED: TaskFailedEvent,
     State.SKIPPED: TaskSkippedEvent,
 }
-# The triggerer itself goes round once a second, and a look at a file costs microseconds. To ask Airflow costs milliseconds of three
-# processes, for each of some thirty tasks, and only tells of a builder that died without a word.
+# The triggerer itself goes round once a second, and a look at a file costs microseconds. To ask Airflow costs milliseconds of
+# three processes, for each of some thirty tasks, and only tells of a builder that died without a word.
 _LOOK_SECONDS, _ASK_EVERY = 1, 60
 # Airflow's states of a task that does, or will do, something.
 _ACTIVE = {None, "scheduled", "queued", "running", "up_for_retry", "up_for_reschedule", "deferred", "restarting"}

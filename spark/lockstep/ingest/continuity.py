@@ -1,6 +1,6 @@
 """Whether topics are still the ones that bronze has read: neither created again nor truncated."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from lockstep import ledger
@@ -8,6 +8,7 @@ from lockstep.definition.tables import bronze_of
 from lockstep.errors import DataLoss, LedgerBroken, LockstepError, TopicRecreated
 from lockstep.ingest.offsets import offsets_of_existing_topics
 from lockstep.ledger.losses import ensure_same_log, position
+from lockstep.ledger.ranges import TopicOffsets
 
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
@@ -19,6 +20,13 @@ def changed_logs(settings: "Settings", contracts: Iterable["Contract"]) -> dict[
 
     Topics that do not exist are left out, and so are those of which bronze has nothing, or a log that cannot be read.
     """
+    return offsets_and_changed(settings, contracts)[1]
+
+
+def offsets_and_changed(
+    settings: "Settings", contracts: Iterable["Contract"]
+) -> tuple[Mapping[str, TopicOffsets], dict[str, LockstepError]]:
+    """The same, and the offsets that the topics have now."""
     newest = {c.topic: entry for c in contracts if (entry := _newest(settings, c))}
     offsets = offsets_of_existing_topics(settings, [*newest], {topic: entry.epochs for topic, entry in newest.items()})
     found: dict[str, LockstepError] = {}
@@ -27,7 +35,7 @@ def changed_logs(settings: "Settings", contracts: Iterable["Contract"]) -> dict[
             ensure_same_log(position(newest[topic].ranges, log), log)
         except (TopicRecreated, DataLoss) as error:
             found[topic] = error
-    return found
+    return offsets, found
 
 
 def _newest(settings: "Settings", contract: "Contract") -> ledger.Entry | None:

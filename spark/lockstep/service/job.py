@@ -6,7 +6,7 @@ import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException, PySparkException, UnknownException
 from pyspark.errors.exceptions.connect import SparkException
@@ -41,6 +41,8 @@ log = logging.getLogger("lockstep.live")
 LONGEST_PAUSE_SECONDS = 30.0
 # How Spark's messages end that tell of values, such as a division by zero: the class of SQL's data exceptions.
 _DATA_EXCEPTION = "SQLSTATE: 22"
+# A property of a job's session, which the next service finds there with the query.
+_FOR_HIGH_LOAD = "spark.lockstep.live.forHighLoad"
 
 
 def session_of(config: "Settings", job: Job) -> str:
@@ -53,7 +55,7 @@ def session_of(config: "Settings", job: Job) -> str:
 
 
 def adopt_or_start(
-    spark: "SparkSession", config: "Settings", members: Sequence[Member], every: float
+    spark: "SparkSession", config: "Settings", members: Sequence[Member], every: float, for_high_load: bool = False
 ) -> "StreamingQuery":
     """The job's query: the one that still runs in its session, or a new one from its checkpoint.
 
@@ -61,6 +63,7 @@ def adopt_or_start(
 
     Args:
         every: the seconds between two micro-batches of a new one.
+        for_high_load: whether that is for a high load.
 
     Raises:
         ViewCannotJoin: one of several views keeps the job from starting.
@@ -75,6 +78,7 @@ def adopt_or_start(
         log.info("%s: the query %s that runs is of before, so it is stopped", name, running.name)
         running.stop()
     log.info("%s: starting from the checkpoint %s, with a micro-batch every %.1f s", name, job, every)
+    spark.conf.set(_FOR_HIGH_LOAD, str(for_high_load).lower())
     return query.start(spark, config, prepare_start(spark, config, members), every)
 
 
@@ -102,6 +106,7 @@ class JobHandle:
         counted_at: when they were counted (monotonic clock).
         dropped_rows: how many rows Spark has dropped as too late, as far as ``reported_at``.
         reported_at: the time of the newest report that was read, as Spark writes it.
+        for_high_load: whether it was started for a high load; None: it does not run.
     """
 
     members: Sequence[Member]
@@ -115,6 +120,7 @@ class JobHandle:
     counted_at: float = -math.inf
     dropped_rows: int = 0
     reported_at: str = ""
+    for_high_load: bool | None = None
 
     @property
     def job(self) -> Job:
@@ -136,12 +142,20 @@ class JobHandle:
         """Stop the query between two micro-batches, if it runs."""
         if self.running is not None:
             self.running.stop()
+            self._read_reports()
             self.running = None
 
     def supervise(
-        self, config: "Settings", now: float, every: float, changed: "Mapping[str, LockstepError] | None" = None
+        self,
+        config: "Settings",
+        now: float,
+        every: float,
+        changed: "Mapping[str, LockstepError] | None" = None,
+        is_high: bool | None = None,
     ) -> None:
         """Start the query if it does not run and its pause is over, with a micro-batch every so many seconds. Log why it stopped.
+
+        Spark cannot change the interval of a query that runs. So it is stopped, and started again, where the load has changed.
 
         A query is stopped, and not started, while one of its topics is another one than bronze has read.
 
@@ -149,6 +163,7 @@ class JobHandle:
 
         Args:
             changed: by topic, what has become of those that have changed while queries run.
+            is_high: whether the interval is one for a high load; None: the load is not known yet.
         """
         topics = query.topics_of(self.members)
         if self.running is not None and (
@@ -161,8 +176,11 @@ class JobHandle:
             # A start alone proves nothing: the failures are forgotten only after a batch.
             if self.failures and self.running.lastProgress is not None:
                 self.failures, self.error = 0, None
-            return
-        if self.running is not None:
+            if is_high is None or self.for_high_load in (None, is_high):
+                return
+            log.info("%s: the load is %s: a micro-batch every %.1f s", self.job, "high" if is_high else "low", every)
+            self.stop()
+        elif self.running is not None:
             self._failed(config, self.running.exception(), now)
             self.running = None
         if now < self.retry_at:
@@ -181,7 +199,8 @@ class JobHandle:
             self._failed(config, taken, now)
             return
         try:
-            self.running = adopt_or_start(self.spark, config, self.members, every)
+            self.running = adopt_or_start(self.spark, config, self.members, every, is_high is True)
+            self.for_high_load = self.spark.conf.get(_FOR_HIGH_LOAD, "false") == "true"
         except ViewCannotJoin as error:
             self._separate(config, error.view, str(error))
         except (LockstepError, AnalysisException, SparkException, UnknownException) as error:
@@ -204,13 +223,7 @@ class JobHandle:
 
     def progress(self) -> list[Progress]:
         """The progress of each view, as Spark reports it of the query."""
-        # Not only the last one: what a batch has dropped is in no later report.
-        reports = [json.loads(report.json) for report in self.running.recentProgress] if self.running else []
-        for report in reports:
-            if report["timestamp"] > self.reported_at:
-                self.dropped_rows += rows_dropped(report)
-                self.reported_at = report["timestamp"]
-        last = reports[-1] if reports else None
+        last = self._read_reports()
         return [
             parse(
                 view.name,
@@ -224,6 +237,16 @@ class JobHandle:
             )
             for generation, view in self.members
         ]
+
+    def _read_reports(self) -> dict[str, Any] | None:
+        """Read what Spark reports of the query's last micro-batches; the newest of these reports."""
+        # Not only the last one: what a batch has dropped is in no later report.
+        reports = [json.loads(report.json) for report in self.running.recentProgress] if self.running else []
+        for report in reports:
+            if report["timestamp"] > self.reported_at:
+                self.dropped_rows += rows_dropped(report)
+                self.reported_at = report["timestamp"]
+        return reports[-1] if reports else None
 
     def _failed(self, config: "Settings", reason: object, now: float) -> None:
         pause = min(2.0**self.failures, LONGEST_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""The jobs of the views that run: which there are, and how often each begins a micro-batch."""
+"""The jobs of the views that run: which there are, and that each runs as it should."""
 
 import logging
 import time
@@ -16,6 +16,7 @@ from lockstep.live.quiet_partitions import QuietPartitions
 from lockstep.live.sink import Member
 from lockstep.service.job import JobHandle, members_of, session_of
 from lockstep.service.log_watch import LogWatch
+from lockstep.service.pace import Load, seconds_between_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,19 +26,6 @@ if TYPE_CHECKING:
     from lockstep.settings import Settings
 
 log = logging.getLogger("lockstep.live")
-
-
-def seconds_between_batches(jobs: int, cores: int, beside_keyed: bool = False) -> float:
-    """How often a live job begins a micro-batch.
-
-    A small one takes half a second of a core. So all of them take about a quarter of the cores, and the batch layer has the rest.
-
-    Args:
-        jobs: how many run.
-        beside_keyed: the job has views over windows, and another one has keyed views. A micro-batch of those takes longer, and
-            their rows wait for it too. So that all views are about as fresh, the others wait half as long again.
-    """
-    return max(1.0, (3 if beside_keyed else 2) * jobs / cores)
 
 
 def removed_jobs(config: "Settings", views: "Iterable[View]") -> set[Job]:
@@ -57,7 +45,7 @@ class Jobs:
         self.config, self.stack = config, stack
         self.views = chosen(config.views)
         self.handles: dict[Job, JobHandle] = {}
-        self.watch = LogWatch(config, self._contracts())
+        self.watch = LogWatch(config, self._contracts(), Load(config.cores))
         generations.share(config, [view for view in self.views if view.may_share])
         # While no service ran, all views may have left a shared job, and views may have been removed.
         shared = {job for job in generations.earlier_jobs(config) if job.is_shared}
@@ -98,8 +86,11 @@ class Jobs:
                     log.info("%s: generation %d runs in %s: %s", view.name, generation.number, job, generation.reason)
                 session = self.stack.enter_context(connect(self.config, "live", session_of(self.config, job)))
                 self.handles[job] = JobHandle(members, session)
+        # Where each job has a core, none waits for another.
+        is_high = self.watch.load.is_high if len(self.handles) > self.config.cores else False
         any_keyed = any(handle.is_keyed for handle in self.handles.values())
         for handle in self.handles.values():
-            every = seconds_between_batches(len(self.handles), self.config.cores, any_keyed and not handle.is_keyed)
-            handle.supervise(self.config, now, every, self.watch.changed)
+            beside_keyed = any_keyed and not handle.is_keyed
+            every = seconds_between_batches(len(self.handles), self.config.cores, beside_keyed, is_high is True)
+            handle.supervise(self.config, now, every, self.watch.changed, is_high)
             heartbeat.report(self.config)

@@ -1,18 +1,20 @@
-"""Look again and again whether the topics of live queries are still the ones that bronze has read.
+"""Look again and again whether the topics of live queries are still the ones that bronze has read, and how many records arrive.
 
 Spark knows the offsets of its checkpoint, but neither topic ids nor leader epochs: it would go on in another log without a word.
 """
 
 import logging
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kafka.errors import KafkaError
 
-from lockstep.ingest.continuity import changed_logs
+from lockstep.ingest.continuity import offsets_and_changed
 from lockstep.kafka_clients import KafkaUnavailable
+from lockstep.service.pace import Load
 
 if TYPE_CHECKING:
     from lockstep.contracts import Contract
@@ -29,11 +31,13 @@ class LogWatch:
     """Watches the topics of some streams, from a thread of its own.
 
     Args:
+        load: how many records arrive.
         changed: by topic, what has become of those that have changed, at the last look.
     """
 
     settings: "Settings"
     contracts: Iterable["Contract"]
+    load: Load
     changed: Mapping[str, "LockstepError"] = field(default_factory=dict)
 
     def run(self, stopping: threading.Event) -> None:
@@ -46,4 +50,5 @@ class LogWatch:
 
     def look(self) -> None:
         """Look once."""
-        self.changed = changed_logs(self.settings, self.contracts)
+        offsets, self.changed = offsets_and_changed(self.settings, self.contracts)
+        self.load.saw(time.monotonic(), {topic: sum(log.ends.values()) for topic, log in offsets.items()})

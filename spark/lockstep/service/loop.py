@@ -25,8 +25,8 @@ POLL_SECONDS = 2
 # Each publication is a commit to a Delta table, and lists all files of the checkpoints. The files of the last seconds, which the
 # journal does not have yet, are still verified by their checksums.
 PUBLISH_SECONDS = 20.0
-# A count loads a copy of the job's state into the server and reads all of it. At 1,000 records/s, one job at each publication took
-# a quarter of the CPU of Spark's tasks.
+# A count loads a copy of the job's state into the server and reads all of it. At 1,000 records/s, one job at each publication
+# took a quarter of the CPU of Spark's tasks.
 COUNT_SECONDS = 600.0
 
 
@@ -75,7 +75,7 @@ def run(
 
 
 def next_to_count(handles: Iterable[JobHandle], now: float) -> JobHandle | None:
-    """The job whose state was counted longest ago, if that is ten minutes or more; one that has not been counted comes first. Pure.
+    """The job whose state was counted longest ago, if ten minutes or more; one that has not been counted comes first. Pure.
 
     Args:
         now: on the monotonic clock.

@@ -33,6 +33,14 @@ def test_rows_that_an_earlier_batch_has_dropped_stay_in_the_progress() -> None:
     assert [(p.batch, p.dropped_rows) for p in handle.progress()] == [(None, 7)]
 
 
+def test_what_its_last_batches_have_dropped_before_a_stop_is_counted_too() -> None:
+    view = SimpleNamespace(name="a", streams=())
+    query = SimpleNamespace(recentProgress=[report(1, 2)], stop=lambda: query.recentProgress.append(report(2, 3)))
+    handle = JobHandle([(Generation("a"), view)], spark=None, running=query)  # type: ignore[list-item,arg-type]
+    handle.stop()
+    assert (handle.running, handle.dropped_rows) == (None, 5)
+
+
 @pytest.mark.parametrize("kind", [SparkException, UnknownException])
 def test_a_query_that_the_server_cannot_start_now_is_tried_again_and_stops_nothing_else(
     monkeypatch: pytest.MonkeyPatch, kind: type[SparkConnectGrpcException]
