@@ -1,5 +1,6 @@
 """The live service switches generations, refuses only the broken query, and publishes the progress of all queries."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from lockstep.checkpoints.verify import verify
 from lockstep.definition.registry import VIEWS
 from lockstep.live import generations, progress
 from lockstep.live.checkpoint import Checkpoint
+from lockstep.service import log_watch, pace
 from lockstep.service.job import session_of
 
 
@@ -139,3 +141,31 @@ def test_a_service_that_reloads_adopts_what_is_the_same_starts_what_has_changed_
 def _other_run(runs, name, before):
     assert runs[name] != before[name]
     return runs
+
+
+def test_while_many_records_arrive_queries_that_wait_for_cores_begin_half_as_many_micro_batches(
+    settings, view, beside, minutes, batch, counts, monkeypatch, caplog
+):
+    caplog.set_level(logging.INFO, "lockstep.live")
+    monkeypatch.setattr(log_watch, "_SECONDS", 0.2)
+    monkeypatch.setattr(pace, "LASTING_SECONDS", 1.0)
+    # Any load is a high one.
+    monkeypatch.setattr(pace, "HIGH", -1.0)
+    monkeypatch.setattr(pace, "LOW", -1.0)
+    minutes(range(3))
+    batch()
+
+    @eventually
+    def both_have_another_interval():
+        said = {line for line in caplog.messages if "the load is" in line}
+        jobs = [generations.get(settings, each.name).job for each in (view, beside)]
+        assert said == {f"{job}: the load is high: a micro-batch every 8.0 s" for job in jobs}
+
+    @eventually
+    def both_go_on():
+        assert counts() == [("10:00", 2), ("10:01", 2), ("10:02", 2), ("10:03", 2)]
+
+    with serving(settings.model_copy(update={"cores": 1}), view, beside):
+        both_have_another_interval()
+        minutes(range(3, 4))
+        both_go_on()
