@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("lockstep.live")
 # The pause before a failed query's next try doubles up to this. A query runs again soon after the cause of its failure is gone.
 LONGEST_PAUSE_SECONDS = 30.0
+# A count loads a copy of the job's state into the server and reads all of it. At 1,000 records/s, one job at each publication
+# took a quarter of the CPU of Spark's tasks.
+COUNT_SECONDS = 600.0
 # How Spark's messages end that tell of values, such as a division by zero: the class of SQL's data exceptions.
 _DATA_EXCEPTION = "SQLSTATE: 22"
 # A property of a job's session, which the next service finds there with the query.
@@ -103,10 +106,10 @@ class JobHandle:
         error: why it failed the last time.
         journal: the digests of its checkpoint's files, by path; None before they were read.
         state_rows: by view, the last count of its state's rows.
-        counted_at: when they were counted (monotonic clock).
+        count_at: when they shall be counted next (monotonic clock).
         dropped_rows: how many rows Spark has dropped as too late, as far as ``reported_at``.
         reported_at: the time of the newest report that was read, as Spark writes it.
-        for_high_load: whether it was started for a high load; None: it does not run.
+        for_high_load: whether the query was started for a high load; None: it is not known.
     """
 
     members: Sequence[Member]
@@ -117,7 +120,7 @@ class JobHandle:
     error: str | None = None
     journal: Mapping[str, FileDigest] | None = None
     state_rows: Mapping[str, int] = field(default_factory=dict)
-    counted_at: float = -math.inf
+    count_at: float = -math.inf
     dropped_rows: int = 0
     reported_at: str = ""
     for_high_load: bool | None = None
@@ -216,9 +219,11 @@ class JobHandle:
     def count_state(self, spark: "SparkSession", config: "Settings", now: float) -> None:
         """Count the rows of the query's state. The micro-batches do not count them, because that would take them time."""
         try:
-            self.state_rows, self.counted_at = inspection.state_rows(spark, config, self.members), now
+            self.state_rows = inspection.state_rows(spark, config, self.members)
+            self.count_at = now + COUNT_SECONDS
         except (LockstepError, PySparkException) as error:
-            # There is no state yet, or Spark has removed an old file meanwhile.
+            # There is no state yet, or Spark has removed an old file meanwhile. Jobs that have waited longer come first.
+            self.count_at = now
             log.info("%s: its state was not counted: %s", self.job, str(error).partition("\n")[0])
 
     def progress(self) -> list[Progress]:

@@ -16,7 +16,7 @@ from lockstep.live.quiet_partitions import QuietPartitions
 from lockstep.live.sink import Member
 from lockstep.service.job import JobHandle, members_of, session_of
 from lockstep.service.log_watch import LogWatch
-from lockstep.service.pace import Load, seconds_between_batches
+from lockstep.service.pace import seconds_between_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +45,7 @@ class Jobs:
         self.config, self.stack = config, stack
         self.views = chosen(config.views)
         self.handles: dict[Job, JobHandle] = {}
-        self.watch = LogWatch(config, self._contracts(), Load(config.cores))
+        self.watch = LogWatch(config, self._contracts())
         generations.share(config, [view for view in self.views if view.may_share])
         # While no service ran, all views may have left a shared job, and views may have been removed.
         shared = {job for job in generations.earlier_jobs(config) if job.is_shared}

@@ -31,14 +31,17 @@ class LogWatch:
     """Watches the topics of some streams, from a thread of its own.
 
     Args:
-        load: how many records arrive.
         changed: by topic, what has become of those that have changed, at the last look.
+        load: how many records arrive.
     """
 
     settings: "Settings"
     contracts: Iterable["Contract"]
-    load: Load
     changed: Mapping[str, "LockstepError"] = field(default_factory=dict)
+    load: Load = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.load = Load(self.settings.cores)
 
     def run(self, stopping: threading.Event) -> None:
         """Look until ``stopping`` is set. A broker that does not answer is asked again."""

@@ -25,9 +25,6 @@ POLL_SECONDS = 2
 # Each publication is a commit to a Delta table, and lists all files of the checkpoints. The files of the last seconds, which the
 # journal does not have yet, are still verified by their checksums.
 PUBLISH_SECONDS = 20.0
-# A count loads a copy of the job's state into the server and reads all of it. At 1,000 records/s, one job at each publication
-# took a quarter of the CPU of Spark's tasks.
-COUNT_SECONDS = 600.0
 
 
 def run(
@@ -75,13 +72,13 @@ def run(
 
 
 def next_to_count(handles: Iterable[JobHandle], now: float) -> JobHandle | None:
-    """The job whose state was counted longest ago, if ten minutes or more; one that has not been counted comes first. Pure.
+    """The job whose state shall be counted, if any: the one for which it was time first. Pure.
 
     Args:
         now: on the monotonic clock.
     """
-    oldest = min(handles, key=lambda handle: handle.counted_at)
-    return oldest if now - oldest.counted_at >= COUNT_SECONDS else None
+    first = min(handles, key=lambda handle: handle.count_at)
+    return first if first.count_at <= now else None
 
 
 @contextmanager

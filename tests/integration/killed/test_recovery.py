@@ -32,7 +32,6 @@ from lockstep.ingest.bronze import behind, ingest
 from lockstep.ingest.truncation import accept_truncation
 from lockstep.kafka_clients import confluent_config, ensure_topics
 from lockstep.service.log_watch import LogWatch
-from lockstep.service.pace import Load
 from lockstep.settings import Settings
 from lockstep.stack import broker, postgres
 from lockstep.stack.errors import Unhealthy
@@ -143,7 +142,7 @@ def test_a_log_that_lost_its_end_is_noticed_even_when_it_has_grown_again_and_goe
         send(shop, 0, *"ghij")
         assert ingest(spark, settings, stream, "run").rows == 4
 
-        watch = LogWatch(settings, [stream], Load(settings.cores))
+        watch = LogWatch(settings, [stream])
         watch.look()
         assert watch.changed == {}
         stack.stop("kafka")

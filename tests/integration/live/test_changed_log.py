@@ -16,14 +16,13 @@ from lockstep.refine.silver import refine
 from lockstep.service import members_of, start
 from lockstep.service.job import JobHandle
 from lockstep.service.log_watch import LogWatch
-from lockstep.service.pace import Load
 
 
 def test_a_topic_that_was_created_again_stops_its_query_and_keeps_it_from_starting(spark, settings, stream, view, shop):
     shop.view("e1", 0)
     shop.flush()
     ingest(spark, settings, stream, "run")
-    watch = LogWatch(settings, [stream], Load(settings.cores))
+    watch = LogWatch(settings, [stream])
     watch.look()
     assert watch.changed == {}
     with connect(settings, "live") as own:
