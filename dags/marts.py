@@ -16,7 +16,7 @@ from airflow.sdk import CronTriggerTimetable, dag, task
 from lockstep.airflow_marts import mart_tasks, told
 from lockstep.airflow_task import give_way, reported
 from lockstep.lineage import assets, tables
-from lockstep.orchestration import LIVE_POOL, defaults
+from lockstep.orchestration import BACKGROUND_POOL, LIVE_POOL, defaults
 
 
 @dag(
@@ -30,7 +30,13 @@ from lockstep.orchestration import LIVE_POOL, defaults
     doc_md=__doc__,
 )
 def marts():
-    @task(task_id="build", inlets=assets.of(tables.mart_sources()), outlets=assets.of(tables.marts()))
+    # The others are tasks that a person has cleared, and waits for.
+    @task(
+        task_id="build",
+        pool=BACKGROUND_POOL,
+        inlets=assets.of(tables.mart_sources()),
+        outlets=assets.of(tables.marts()),
+    )
     def build_touched_days(run_id: str) -> list[str]:
         from lockstep import marts_tasks
 

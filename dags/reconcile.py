@@ -10,7 +10,7 @@ from airflow.sdk import CronTriggerTimetable, dag, task
 
 from lockstep.airflow_task import give_way, reported
 from lockstep.lineage import assets, tables
-from lockstep.orchestration import LIVE_POOL, defaults
+from lockstep.orchestration import BACKGROUND_POOL, defaults
 
 
 @dag(
@@ -19,7 +19,7 @@ from lockstep.orchestration import LIVE_POOL, defaults
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
     max_active_runs=1,
-    default_args=defaults(LIVE_POOL),
+    default_args=defaults(BACKGROUND_POOL),
     tags=["live", "reconciliation"],
     description="Compare live with batch, window by window",
     doc_md=__doc__,

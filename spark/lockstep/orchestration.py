@@ -16,26 +16,33 @@ RETRIES = 5
 MAX_RETRY_DELAY = timedelta(minutes=5)
 
 LIVE_POOL = "live_ingest"
+BACKGROUND_POOL = "background"
 BACKFILL_POOL = "backfill"
 
 # A Spark Connect client cannot choose one of Spark's scheduler pools, so Airflow limits how many tasks run at once. Two
 # backfills fit on two cores. The live pool has room for all of its DAGs together, whose runs have one task at a time, or two
-# (ingest), and for an action that a person asks for.
+# (ingest), and for an action that a person asks for. Where many rows come in, the marts and the comparison take minutes, and
+# each row is older if both are at work beside ingest and refine.
 POOLS: dict[str, tuple[int, str]] = {
-    LIVE_POOL: (6, "ingest, refine, marts and reconcile: always admitted"),
+    LIVE_POOL: (5, "ingest, refine, and what a person asks for: always admitted"),
+    BACKGROUND_POOL: (1, "marts and reconcile, for which no rows wait: one after the other"),
     BACKFILL_POOL: (2, "days that are rolled up again, and maintenance: leave room for the live pool"),
 }
 # The executor has room for all pools: with less, tasks of one pool would wait for those of another.
 PARALLELISM = sum(slots for slots, _ in POOLS.values())
 
-# A task that hangs is ended and named. The longest known run of the live pool takes some minutes, that of a backfill hours.
-EXECUTION_TIMEOUT = {LIVE_POOL: timedelta(hours=1), BACKFILL_POOL: timedelta(hours=12)}
+# A task that hangs is ended and named. The longest known run of a backfill takes hours, any other some minutes.
+EXECUTION_TIMEOUT = {
+    LIVE_POOL: timedelta(hours=1),
+    BACKGROUND_POOL: timedelta(hours=1),
+    BACKFILL_POOL: timedelta(hours=12),
+}
 
 BRONZE = "lockstep://bronze"
 
 
 def defaults(pool: str) -> dict[str, Any]:
-    """Default arguments of a DAG's tasks. Tasks of the live pool have the higher priority."""
+    """Default arguments of a DAG's tasks. Those of the backfill pool have a lower priority."""
     return {
         "owner": OWNER,
         "retries": RETRIES,
@@ -44,7 +51,7 @@ def defaults(pool: str) -> dict[str, Any]:
         "max_retry_delay": MAX_RETRY_DELAY,
         "execution_timeout": EXECUTION_TIMEOUT[pool],
         "pool": pool,
-        "priority_weight": 100 if pool == LIVE_POOL else 1,
+        "priority_weight": 1 if pool == BACKFILL_POOL else 100,
         "weight_rule": "absolute",
     }
 

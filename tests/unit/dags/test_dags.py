@@ -14,7 +14,7 @@ from jsonschema import ValidationError, validate
 from tests.support.paths import CHECKOUT
 
 from lockstep.contracts import CONTRACTS
-from lockstep.orchestration import BACKFILL_POOL, LIVE_POOL, PARALLELISM, POOLS
+from lockstep.orchestration import BACKFILL_POOL, BACKGROUND_POOL, LIVE_POOL, PARALLELISM, POOLS
 
 TASKS = {
     "ingest": {"events", "changes", "landed", "complete"},
@@ -104,8 +104,16 @@ def test_every_task_has_a_time_limit_and_backs_off_but_a_person_may_take_days(da
 def test_live_work_and_backfills_have_pools_of_their_own(dags: dict[str, Any]) -> None:
     pools = {name: {task["pool"] for task in dag["tasks"].values()} for name, dag in dags.items()}
     assert all(pool in POOLS for used in pools.values() for pool in used)
-    assert pools["ingest"] == pools["refine"] == pools["reconcile"] == pools["checkpoints"] == {LIVE_POOL}
+    assert pools["ingest"] == pools["refine"] == pools["checkpoints"] == {LIVE_POOL}
     assert pools["rollup_daily"] == pools["replay"] == pools["erase"] == {BACKFILL_POOL}
+
+
+def test_the_marts_and_the_comparison_run_one_after_the_other(dags: dict[str, Any]) -> None:
+    """No row waits for them, and each one is older while both are at work. Who clears the task of a mart waits for neither."""
+    tasks = {f"{name}.{task}": t["pool"] for name, dag in dags.items() for task, t in dag["tasks"].items()}
+    assert {name for name, pool in tasks.items() if pool == BACKGROUND_POOL} == {"marts.build", "reconcile.reconcile"}
+    assert POOLS[BACKGROUND_POOL][0] == 1
+    assert {pool for name, pool in tasks.items() if name.startswith("marts.marts.")} == {LIVE_POOL}
 
 
 def test_the_live_pool_has_room_for_all_of_its_dags_at_once(dags: dict[str, Any]) -> None:
