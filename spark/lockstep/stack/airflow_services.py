@@ -66,10 +66,7 @@ def configuration(settings: Settings) -> dict[str, str]:
             "SECRET_KEY": hmac.new(jwt.encode(), b"api", hashlib.sha256).hexdigest(),
         },
         "API_AUTH": {"JWT_SECRET": jwt},
-        # Between two tasks of a chain, the scheduler sleeps. Airflow's own second is longer than many a task here; a fifth of one
-        # costs a tenth of a core.
         "SCHEDULER": {
-            "SCHEDULER_IDLE_SLEEP_TIME": "0.5",
             "SCHEDULER_HEARTBEAT_SEC": "2",
             "JOB_HEARTBEAT_SEC": "5",
             # The tasks of a killed scheduler end with it. The next scheduler looks for them this often, and not every 300 s.
