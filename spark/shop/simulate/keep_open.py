@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lockstep.errors import LockstepError
@@ -18,7 +19,6 @@ from shop.simulate import retail
 from shop.simulate.plan import Amounts
 from shop.simulate.producer import Acknowledged, BulkSender
 from shop.simulate.real_time import Order, RealTime
-from shop.simulate.retail import Retail
 from shop.simulate.shop import open_shop
 from shop.simulate.traffic import baskets, milliseconds, search_words
 
@@ -27,6 +27,7 @@ _STEP_SECONDS = 0.25
 # The stock of customers and orders to draw from.
 _DRAWN_FROM = timedelta(days=28)
 _CHANGES_EVERY = timedelta(seconds=20)
+_NOWHERE = np.array([], dtype=int)
 
 
 class NoHistory(LockstepError):
@@ -75,12 +76,13 @@ def keep_open(settings: Settings, pace: Pace, stopping: threading.Event) -> Iter
         amounts = Amounts(**progress.plan.amounts.model_dump() | dict(pace.amounts))
         drawn_from, words = baskets(history, end - _DRAWN_FROM, end), search_words(history.products)
         traffic = RealTime(rng, drawn_from, words, amounts, pace.rate, pace.burst, milliseconds(opened))
+        placed, lines = Templates(history.orders), Templates(history.lines)
         sent, changed = Sent(), opened
         while not stopping.wait(_STEP_SECONDS):
             now = datetime.now(UTC)
             due = traffic.until(milliseconds(now))
             if due.orders:
-                shop.trade(*_tables(history, due.orders))
+                shop.trade(placed.of(due.orders), lines.of(due.orders))
             if now - changed >= _CHANGES_EVERY:
                 shop.change_a_little(rng, history, now)
                 changed = now
@@ -90,16 +92,17 @@ def keep_open(settings: Settings, pace: Pace, stopping: threading.Event) -> Iter
             yield sent
 
 
-def _tables(history: Retail, orders: list[Order]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The new orders, and their lines, as the shop's tables have them."""
-    new = pd.DataFrame(orders).rename(columns={"order_id": "new_id", "ordered_at": "placed_at"})
-    new["placed_at"] = pd.to_datetime(new["placed_at"], unit="ms", utc=True)
-    moved = (_moved(old, new) for old in (history.orders, history.lines))
-    placed, lines = moved
-    return placed, lines
+class Templates:
+    """The rows of a table of the history by their order: one look-up for each new order, however long the history is."""
 
+    def __init__(self, rows: pd.DataFrame) -> None:
+        self._rows, self._places = rows, rows.groupby("order_id").indices
 
-def _moved(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the orders that were drawn, under the new orders' ids and times."""
-    rows = new.merge(old, left_on="template", right_on="order_id")
-    return rows.assign(order_id=rows["new_id"], ordered_at=rows["placed_at"])[list(old.columns)]
+    def of(self, orders: list[Order]) -> pd.DataFrame:
+        """The rows of the orders that were drawn, under the new orders' ids and times."""
+        places = [self._places.get(order.template, _NOWHERE) for order in orders]
+        numbers = [len(of_order) for of_order in places]
+        times = pd.to_datetime([order.ordered_at for order in orders], unit="ms", utc=True)
+        rows = self._rows.iloc[np.concatenate(places)].reset_index(drop=True)
+        ids = np.repeat([order.order_id for order in orders], numbers)
+        return rows.assign(order_id=ids, ordered_at=times.repeat(numbers))
