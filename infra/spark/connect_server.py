@@ -7,6 +7,7 @@ Connect plugin would accept clients before there is a session to clone for them.
 
 import os
 import sys
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -14,6 +15,15 @@ from pyspark.sql import SparkSession
 os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
 spark = SparkSession.builder.getOrCreate()
 context = spark.sparkContext
-context._jvm.org.apache.spark.sql.connect.service.SparkConnectService.start(context._jsc.sc())  # type: ignore[union-attr]
+jvm: Any = context._jvm
+# A client may ask for a query that has stopped. Spark keeps each one for an hour, with the plans of its last micro-batch: those
+# of a live service that starts again and again would fill the heap. Spark has no setting for it.
+connect_service = jvm.java.lang.Class.forName("org.apache.spark.sql.connect.service.SparkConnectService$")
+service = connect_service.getField("MODULE$").get(None)
+stopped = service.streamingSessionManager()
+kept_for = stopped.getClass().getDeclaredField("stoppedQueryInactivityTimeout")
+kept_for.setAccessible(True)
+kept_for.set(stopped, jvm.scala.concurrent.duration.Duration.apply("2 minutes"))
+service.start(context._jsc.sc())
 # The JVM goes on until this process ends, and this one until the JVM has ended.
 os.execv(sys.executable, [sys.executable, "-m", "lockstep.sink_server"])
