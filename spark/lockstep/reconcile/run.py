@@ -21,12 +21,12 @@ from lockstep.reconcile.attribute import attribute
 from lockstep.reconcile.compare import by_window
 from lockstep.reconcile.comparison import Comparison
 from lockstep.reconcile.difference import Difference
-from lockstep.reconcile.equal import equal_windows
+from lockstep.reconcile.equal import compare_few, together
 from lockstep.reconcile.inputs import ComparisonInput, comparison_input
 from lockstep.reconcile.record import COLUMNS, TABLE, Reconciliation, last
 from lockstep.reconcile.report import Report, worst
 from lockstep.reconcile.verdict import Verdict, WindowVerdict, joined, window_verdicts
-from lockstep.session import collect
+from lockstep.session import collect, to_dataframe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,9 +77,7 @@ def reconcile(
             return Report(view.name, Verdict.EQUAL, rows.until if rows else None, 0, 0)
         closed = view.closed(since, rows.until)
         rows = replace(rows, live=rows.live.where(closed), batch=rows.batch.where(closed))
-        windows = equal_windows(settings, view, rows, closed)
-        if windows is None:
-            windows = collect(by_window(rows.live, rows.batch, view))
+        windows, rows = _windows(spark, settings, view, rows, closed)
         extent = Extent.of(windows, settled_until)
         verdicts: dict[datetime, WindowVerdict] = {}
         shown: list[Difference] = []
@@ -97,6 +95,19 @@ def reconcile(
         reconciliation = _next(before, view, report, run_id, settled, extent.new)
         _write(spark, settings, _results(windows, view, verdicts, run_id), reconciliation)
     return report
+
+
+def _windows(
+    spark: "SparkSession", settings: "Settings", view: View, rows: ComparisonInput, closed: str
+) -> tuple[pa.Table, ComparisonInput]:
+    """The rows of ``by_window``, and the rows of both layers, or of few only those among which some differ."""
+    few = compare_few(settings, view, rows, closed)
+    if few is None:
+        return collect(by_window(rows.live, rows.batch, view)), rows
+    if not few.others:
+        return few.windows, rows
+    others = replace(rows, live=to_dataframe(spark, few.live), batch=to_dataframe(spark, few.batch))
+    return together(few.windows, collect(by_window(others.live, others.batch, view))), others
 
 
 def _next(

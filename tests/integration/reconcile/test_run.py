@@ -20,6 +20,7 @@ from lockstep.ingest.offsets import topic_offsets
 from lockstep.reconcile import attribute, run
 from lockstep.reconcile.run import reconcile
 from lockstep.refine.silver import refine
+from lockstep.session import to_dataframe
 
 
 def pretend_live_is_at_the_end(settings, stream, view):
@@ -94,19 +95,36 @@ def test_few_rows_that_are_equal_are_compared_without_spark_and_many_by_it_with_
     with monkeypatch.context() as with_spark:
         with_spark.setattr(lake, "is_small", lambda _: False)
         assert reconcile(spark, settings, view, "many", again_since=START).windows == 3
-    few, many = (
-        sorted(
-            (
-                row.asDict() | {"run_id": None, "reconciled_at": None}
-                for row in rows("ops.reconciliation")
-                if (row["view"], row["run_id"]) == (view.name, run_id)
-            ),
-            key=itemgetter("window_start"),
-        )
-        for run_id in ("few", "many")
-    )
+    few, many = (recorded(rows, view, run_id) for run_id in ("few", "many"))
     assert few == many
     assert len(few) == 3
+
+
+def test_of_few_rows_spark_gets_those_that_differ_and_judges_them_as_among_many(
+    spark, settings, stream, view, shop, rows, monkeypatch
+):
+    play(shop)
+    batch(spark, settings, stream, view)
+    live_is_as_gold(spark, settings, stream, view)
+    spark.sql(f"DELETE FROM gold.{view.name} WHERE window_start = timestamp '2026-11-10 10:01:00'")
+    given = []
+    with monkeypatch.context() as watched:
+        watched.setattr(run, "to_dataframe", lambda spark, few: given.append(few.num_rows) or to_dataframe(spark, few))
+        assert reconcile(spark, settings, view, "few", again_since=START).unexplained == 1
+    assert given == [1, 0]
+    with monkeypatch.context() as with_spark:
+        with_spark.setattr(lake, "is_small", lambda _: False)
+        assert reconcile(spark, settings, view, "many", again_since=START).unexplained == 1
+    few, many = (recorded(rows, view, run_id) for run_id in ("few", "many"))
+    assert few == many
+    assert [row["verdict"] for row in few] == ["equal", "unexplained", "equal"]
+
+
+def recorded(rows, view, run_id):
+    """What a run has recorded of each window, but when."""
+    of_run = (row for row in rows("ops.reconciliation") if (row["view"], row["run_id"]) == (view.name, run_id))
+    without_run = (row.asDict() | {"run_id": None, "reconciled_at": None} for row in of_run)
+    return sorted(without_run, key=itemgetter("window_start"))
 
 
 def test_a_difference_is_not_forgotten_until_it_is_repaired(spark, settings, stream, view, shop, rows):

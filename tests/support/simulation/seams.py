@@ -323,5 +323,5 @@ def installed() -> Iterator[pytest.MonkeyPatch]:
         put(inputs, checkpoint_location=_location)
         put(reconcile_run, lease=_lease, notify=reconciliation.Notify, collect=lambda rows: rows)
         put(reconcile_run, by_window=reconciliation.by_window, _attributed=reconciliation.attributed)
-        put(reconcile_run, equal_windows=lambda *_: None)
+        put(reconcile_run, compare_few=lambda *_: None)
         yield patch
