@@ -162,7 +162,7 @@ class Settings(BaseSettings):
         False,
         description="keep the event log of the embedded server in <lake>/_events, for `lockstep up spark-history`",
     )
-    spark_memory: str = "1200m"
+    spark_memory: str = "1400m"
     spark_executor_memory: str = Field("1g", description="of each executor, and what a worker offers")
     thrift_memory: str = Field("1g", description="of the Thrift server, which starts on demand")
     kafka_memory: str = "256m"

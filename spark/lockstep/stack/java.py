@@ -54,8 +54,12 @@ NATIVE_MEMORY = ("-XX:TrimNativeHeapInterval=60000", "-Djdk.nio.maxCachedBufferS
 # The kernel gives the heap pages of 2 MB, where it gives them to those who ask ("madvise", Linux's usual). In a virtual machine,
 # to look up pages of 4 KB took Spark a fifth to a third of its time (``benchmarks/huge_pages.py``).
 HUGE_PAGES = "-XX:+UseTransparentHugePages"
+# Half of the heap is for new objects, and not a third. A server allocates 200 MB a second where all views are busy, and the rows
+# and plans of a micro-batch live as long as it takes: with less room, they were taken for old ones, and once in half a minute all
+# threads waited for a second until the old ones were collected, on cores that others want too.
+COLLECTOR = ("-XX:+UseParallelGC", "-XX:NewRatio=1")
 # Of the JVM of a Spark application on this machine.
-SPARK_OPTIONS = ("-XX:+UseParallelGC", *COMPILERS, *NATIVE_MEMORY, HUGE_PAGES, *SPARK_OPENS)
+SPARK_OPTIONS = (*COLLECTOR, *COMPILERS, *NATIVE_MEMORY, HUGE_PAGES, *SPARK_OPENS)
 
 
 @dataclass(frozen=True)

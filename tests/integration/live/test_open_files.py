@@ -53,7 +53,9 @@ def test_no_micro_batch_of_machines_leaves_its_connection_to_a_python_worker(set
 def _queries_in_memory(pid):
     """How many queries, running or stopped, are still referred to: ``jcmd`` collects the garbage before it counts."""
     jcmd = Path(psutil.Process(pid).exe()).with_name("jcmd")
-    histogram = subprocess.run([jcmd, str(pid), "GC.class_histogram"], capture_output=True, text=True, check=True).stdout
+    histogram = subprocess.run(
+        [jcmd, str(pid), "GC.class_histogram"], capture_output=True, text=True, check=True
+    ).stdout
     found = (line.split() for line in histogram.splitlines() if line.split(" (")[0].endswith(".MicroBatchExecution"))
     return sum(int(instances) for _, instances, *_ in found)
 
