@@ -14,7 +14,7 @@ from lockstep.orchestration import BACKGROUND_POOL, defaults
 
 
 @dag(
-    # Not when `marts` runs: either of them takes the cores for a minute, and together they would take them for two.
+    # Not when `marts` begins: the one that comes second would wait for the other.
     schedule=CronTriggerTimetable("2-59/5 * * * *", timezone="UTC"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,

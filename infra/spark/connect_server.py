@@ -17,7 +17,7 @@ spark = SparkSession.builder.getOrCreate()
 context = spark.sparkContext
 jvm: Any = context._jvm
 # A client may ask for a query that has stopped. Spark keeps each one for an hour, with the plans of its last micro-batch: those
-# of a live service that starts again and again would fill the heap. Spark has no setting for it.
+# of a live service that starts again and again would fill the heap. Spark has no setting for it. The service asks each 2 s.
 connect_service = jvm.java.lang.Class.forName("org.apache.spark.sql.connect.service.SparkConnectService$")
 service = connect_service.getField("MODULE$").get(None)
 stopped = service.streamingSessionManager()

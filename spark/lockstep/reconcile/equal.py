@@ -79,15 +79,14 @@ def compared(live: pa.Table, batch: pa.Table, view: View) -> Compared | None:
     ]
     pairs = numbered[0].join(numbered[1], keys, join_type="inner")
     left, right = pairs["live"].to_numpy(), pairs["batch"].to_numpy()
-    once = (np.bincount(left, minlength=1)[left] == 1) & (np.bincount(right, minlength=1)[right] == 1)
+    once = (np.bincount(left)[left] == 1) & (np.bincount(right)[right] == 1)
     left, right = left[once], right[once]
     equal = np.ones(len(left), dtype=bool)
     for name in values:
         equal &= _same(live[name].take(pa.array(left)), batch[name].take(pa.array(right)))
     left, right = left[equal], right[equal]
-    return Compared(
-        _counted(_starts(view, batch.take(pa.array(right))), view), _without(live, left), _without(batch, right)
-    )
+    windows = _counted(_starts(view, batch).take(pa.array(right)), view)
+    return Compared(windows, _without(live, left), _without(batch, right))
 
 
 def _same(left: pa.ChunkedArray, right: pa.ChunkedArray) -> "NDArray[np.bool_]":
