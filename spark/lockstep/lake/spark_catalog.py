@@ -1,6 +1,7 @@
 """The tables of the lake as Spark's catalog knows them: create, list, register, drop."""
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ log = logging.getLogger(__name__)
 CATALOG = "catalog"
 # Of a SQL view: without it, a view casts its columns back to the types that they had when it was created.
 _FOLLOWS_TYPES = "WITH SCHEMA TYPE EVOLUTION"
+# What comes before the query of a SQL view, in what Spark says of it.
+_TEXT = "\nView Text: "
+_COMMENT = re.compile("^Comment: (.*)$", re.MULTILINE)
 # An empty database: it exists once all tables were registered since the server started.
 _REGISTERED = "registered"
 
@@ -64,23 +68,38 @@ def create(
     )
 
 
-def create_view(spark: "SparkSession", settings: "Settings", name: str, columns: Columns, query: str) -> None:
+def create_view(
+    spark: "SparkSession",
+    settings: "Settings",
+    name: str,
+    columns: Columns,
+    query: str,
+    known: Mapping[str, str] | None = None,
+) -> None:
     """Create a SQL view, or replace it in one step: a reader finds the old one or the new one. It says what the dictionary says.
+
+    One that has this query is left alone.
 
     Args:
         name: ``layer.name``.
         columns: of the query, in its order; none: nothing is said of them.
         query: it has the names of the catalog.
+        known: what :func:`information` says of the views of the layer, for who creates many; None: Spark is asked for this one.
     """
     view = catalog_name(settings, name)
+    database, _, own = view.partition(".")
+    there = (information(spark, database, own) if known is None else known).get(own)
     said = dictionary.texts(name) or Texts()
     text = _with_comments(columns, said, query) if columns else query
-    if not spark.catalog.tableExists(view):
+    if there is None:
         spark.sql(f"CREATE VIEW {view} {_comment_of(said.description)} {_FOLLOWS_TYPES} AS {text}")
         return
-    # CREATE OR REPLACE VIEW removes the view before it makes the new one: in between, readers find none.
-    spark.sql(f"ALTER VIEW {view} AS {text}")
-    if said.description != (spark.catalog.getTable(view).description or ""):
+    facts, _, texts = there.partition(_TEXT)
+    if not texts.startswith(f"{text}\n"):
+        # CREATE OR REPLACE VIEW removes the view before it makes the new one: in between, readers find none.
+        spark.sql(f"ALTER VIEW {view} AS {text}")
+    comment = _COMMENT.search(facts)
+    if said.description != (comment[1] if comment else ""):
         spark.sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('comment' = {_quoted(said.description)})")
 
 
@@ -175,9 +194,13 @@ def registered(spark: "SparkSession", settings: "Settings") -> bool:
     return bool(spark.catalog.databaseExists(catalog_name(settings, _REGISTERED)))
 
 
-def information(spark: "SparkSession", database: str) -> dict[str, str]:
-    """By the name of each table and view of a database of the catalog, what Spark says of it: a line for each fact."""
-    rows = spark.sql(f"SHOW TABLE EXTENDED IN {database} LIKE '*'").collect()
+def information(spark: "SparkSession", database: str, like: str = "*") -> dict[str, str]:
+    """By the name of each table and view of a database of the catalog, what Spark says of it: a line for each fact.
+
+    Args:
+        like: a pattern of their names, as Spark's SHOW has it.
+    """
+    rows = spark.sql(f"SHOW TABLE EXTENDED IN {database} LIKE '{like}'").collect()
     return {row["tableName"]: row["information"] for row in rows if not row["isTemporary"]}
 
 

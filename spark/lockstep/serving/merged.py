@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 # What one view's tables may have, while those of others are well.
 _TROUBLE = (LockstepError, PySparkException)
-FRESHNESS = "serving.freshness"
+_LAYER = "serving"
+FRESHNESS = f"{_LAYER}.freshness"
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,14 @@ def publish(spark: "SparkSession", settings: "Settings", views: Iterable[View]) 
                 if one := _merged(settings, view, versions):
                     merged.append((view, one))
         rows: list[str] = []
+        known = lake.information(spark, lake.catalog_name(settings, _LAYER))
         for view, one in merged:
             with failures.of(serving_of(view), *_TROUBLE):
-                _replace(spark, settings, view, one.query, versions)
+                _replace(spark, settings, view, one.query, versions, known)
                 rows.append(one.freshness)
         if rows:
             with failures.of(FRESHNESS, *_TROUBLE):
-                lake.create_view(spark, settings, FRESHNESS, columns.FRESHNESS, " UNION ALL ".join(rows))
+                lake.create_view(spark, settings, FRESHNESS, columns.FRESHNESS, " UNION ALL ".join(rows), known)
     failures.check("Readers see some views as they were before")
 
 
@@ -170,9 +172,16 @@ def freshness(settings: "Settings", view: View, versions: Mapping[str, int]) -> 
     )
 
 
-def _replace(spark: "SparkSession", settings: "Settings", view: View, query: str, versions: Mapping[str, int]) -> None:
+def _replace(
+    spark: "SparkSession",
+    settings: "Settings",
+    view: View,
+    query: str,
+    versions: Mapping[str, int],
+    known: Mapping[str, str],
+) -> None:
     try:
-        lake.create_view(spark, settings, serving_of(view), {**view.output_columns, **columns.MERGED}, query)
+        lake.create_view(spark, settings, serving_of(view), {**view.output_columns, **columns.MERGED}, query, known)
     except AnalysisException as error:
         gold = gold_of(view)
         if versions.get(gold) in (None, lake.newest_version(settings, gold)):

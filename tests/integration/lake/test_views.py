@@ -38,6 +38,15 @@ def test_a_view_says_what_the_dictionary_says_also_when_that_has_changed(
         assert (spark.catalog.getTable(view).description or "") == text
 
 
+def test_a_view_that_has_its_query_already_is_left_alone(spark: Any, settings: Settings, view: str) -> None:
+    there = lake.information(spark, view.partition(".")[0])
+    spark.sql(f"ALTER VIEW {view} AS SELECT 7 AS n, 'by hand' AS text")
+    lake.create_view(spark, settings, VIEW, COLUMNS, "SELECT 0 AS n, 'x' AS text", there)
+    assert spark.table(view).first()["n"] == 7, "by what is known it is as it should be, so nothing was asked of Spark"
+    lake.create_view(spark, settings, VIEW, COLUMNS, "SELECT 0 AS n, 'x' AS text")
+    assert spark.table(view).first()["n"] == 0
+
+
 def test_a_view_is_there_at_every_moment_while_it_is_replaced(spark: Any, settings: Settings, view: str) -> None:
     replaced = threading.Event()
 
