@@ -28,19 +28,19 @@ def with_text(records: "DataFrame", contract: "Contract", writers: Writers | Non
     Args:
         writers: of a stream in Confluent's wire format; default: all records have the contract's schema.
     """
+    # Not `withColumns`, for which Spark Connect analyses all that comes before.
     if contract.format == "json":
-        return records.withColumns(_of_json(is_framed=contract.wire_format == "confluent"))
-    return records.withColumn("_decoded", _decoded(contract, writers or own(contract))).withColumns(
-        {"_text": F.col("_decoded.text"), "_undecoded": F.col("_decoded.reason")}
-    )
+        return records.select("*", *_of_json(is_framed=contract.wire_format == "confluent"))
+    decoded = records.select("*", _decoded(contract, writers or own(contract)).alias("_decoded"))
+    return decoded.select("*", F.col("_decoded.text").alias("_text"), F.col("_decoded.reason").alias("_undecoded"))
 
 
-def _of_json(is_framed: bool) -> "dict[str, Column]":
+def _of_json(is_framed: bool) -> "list[Column]":
     has_magic = F.startswith(F.col("value"), F.lit(MAGIC))
     text = (F.expr(f"substring(value, {HEADER + 1})") if is_framed else F.col("value")).cast("string")
     wrong = F.when(~has_magic, "no magic byte") if is_framed else F.when(has_magic, _FRAMED)
     # Spark would put U+FFFD in the place of each bad byte, and two ids could become one.
-    return {"_text": text, "_undecoded": wrong.when(~F.is_valid_utf8(text), "not UTF-8")}
+    return [text.alias("_text"), wrong.when(~F.is_valid_utf8(text), "not UTF-8").alias("_undecoded")]
 
 
 def own(contract: "Contract") -> Writers:

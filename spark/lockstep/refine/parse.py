@@ -49,6 +49,7 @@ _LAST = ("last_in_data_collection", "last")
 # FULL, PostgreSQL's log does not have it.
 _UNAVAILABLE = "__debezium_unavailable_value"
 _UNAVAILABLE_BYTES = base64.b64encode(_UNAVAILABLE.encode()).decode()
+_OF_RECORD = ("_topic", "_partition", "_offset", "_arrival", "_key", "_value")
 # A row that is data, and passed validation.
 GOOD = "NOT _marker AND _reason IS NULL"
 _CORRUPT = "_corrupt_record"
@@ -74,7 +75,7 @@ def parse(
         writers: the schemas of records in Confluent's wire format; default: the contract's.
         tokens: what the personal columns become.
     """
-    body = _event(contract) if contract.kind == "events" else _change(contract)
+    is_event = contract.kind == "events"
     parsed = with_text(records, contract, writers).select(
         F.col("topic").alias("_topic"),
         F.col("partition").alias("_partition"),
@@ -83,27 +84,39 @@ def parse(
         F.col("key").alias("_key"),
         F.col("value").alias("_value"),
         F.col("headers").alias("_headers"),
-        _is_marker(contract).alias("_marker"),
-        _has_header("headers", ERASED).alias("_erased"),
         "_text",
         "_undecoded",
-        F.from_json("_text", body, _OPTIONS[contract.kind]).alias("_payload"),
+        F.from_json("_text", _event(contract) if is_event else _change(contract), _OPTIONS[contract.kind]).alias(
+            "_payload"
+        ),
     )
-    flat = parsed.select("*", *(_flat_event(contract) if contract.kind == "events" else _flat_change(contract)))
-    if contract.kind == "changes":
-        flat = flat.withColumn("_marker", F.col("_marker") | F.col("_truncates"))
-    validated = flat.withColumn("_reason", F.when(~F.col("_marker"), _reason(contract)))
-    validated = validated.drop("_payload", "_headers", "_undecoded")
-    return validated.withColumns({**tokens(contract)}) if contract.pii else validated
+    # Few rows are parsed while Spark plans, and then each of these steps copies them: so there are only as many as are needed.
+    flat = parsed.select(
+        *_OF_RECORD,
+        _is_marker(contract).alias("_marker"),
+        _has_header(ERASED).alias("_erased"),
+        "_text",
+        "_undecoded",
+        (F.col("_payload").isNull() | F.col(f"_payload.{_CORRUPT}").isNotNull()).alias("_malformed"),
+        *(_flat_event(contract) if is_event else _flat_change(contract)),
+    )
+    reason = F.when(~F.col("_marker"), _reason(contract)).alias("_reason")
+    secret = tokens(contract) if contract.pii else {}
+    others = F.expr(f"* EXCEPT ({', '.join(['_undecoded', '_malformed', *secret])})")
+    return flat.select(others, reason, *(column.alias(name) for name, column in secret.items()))
 
 
 def _is_marker(contract: "Contract") -> "Column":
-    marker = _has_header("headers", HEARTBEAT) | _has_header("headers", ERASED)
-    return marker | F.col("value").isNull() if contract.kind == "changes" else marker
+    marker = _has_header(HEARTBEAT) | _has_header(ERASED)
+    return marker | F.col("_value").isNull() | _truncates() if contract.kind == "changes" else marker
 
 
-def _has_header(headers: str, name: str) -> "Column":
-    return F.coalesce(F.exists(headers, lambda h: h["key"] == name), F.lit(False))
+def _has_header(name: str) -> "Column":
+    return F.coalesce(F.exists("_headers", lambda h: h["key"] == name), F.lit(False))
+
+
+def _truncates() -> "Column":
+    return F.coalesce((F.col("_payload.op") == "t") & F.col("_payload.source.lsn").isNotNull(), F.lit(False))
 
 
 def _event(contract: "Contract") -> str:
@@ -121,7 +134,6 @@ def _flat_event(contract: "Contract") -> "list[Column]":
 
 def _flat_change(contract: "Contract") -> "list[Column]":
     deleted = F.col("_payload.op") == "d"
-    truncates = (F.col("_payload.op") == "t") & F.col("_payload.source.lsn").isNotNull()
     ends_snapshot = (F.col("_payload.op") == "r") & F.col("_payload.source.snapshot").isin(*_LAST)
     generation = F.get(F.filter("_headers", lambda h: h["key"] == GENERATION), F.lit(0))["value"]
     public = [F.col(f"_payload.before.{name}") for name in contract.columns if name not in contract.pii]
@@ -141,17 +153,16 @@ def _flat_change(contract: "Contract") -> "list[Column]":
         F.coalesce(deleted, F.lit(False)).alias("_deleted"),
         F.when(F.col("_payload.before").isNotNull(), before).alias("_before"),
         F.coalesce(generation.cast("string").try_cast("int"), F.lit(FIRST_GENERATION)).alias("_generation"),
-        F.coalesce(truncates, F.lit(False)).alias("_truncates"),
+        _truncates().alias("_truncates"),
         F.coalesce(ends_snapshot, F.lit(False)).alias("_ends_snapshot"),
-        (by_refine | _has_header("_headers", PRODUCED_AGAIN)).alias("_by_us"),
+        (by_refine | _has_header(PRODUCED_AGAIN)).alias("_by_us"),
     ]
 
 
 def _reason(contract: "Contract") -> "Column":
     empty = F.col("_value").isNull() | (F.length("_value") == 0)
-    malformed = F.col("_payload").isNull() | F.col(f"_payload.{_CORRUPT}").isNotNull()
     reason = F.when(empty, "empty").when(F.col("_undecoded").isNotNull(), F.col("_undecoded"))
-    reason = reason.when(malformed, "malformed")
+    reason = reason.when(F.col("_malformed"), "malformed")
     if contract.kind == "changes":
         reason = reason.when(F.col("_op").isNull() | F.col("_lsn").isNull(), "not a change event")
         # Nothing else is asked of a delete: without REPLICA IDENTITY FULL, its record has no more than the key.
