@@ -3,7 +3,8 @@
 import ast
 import re
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from functools import lru_cache
 from itertools import accumulate
 
 _BLANKS = b" \t\r\n"
@@ -12,7 +13,7 @@ _BLANKS = b" \t\r\n"
 _PARSING = threading.Lock()
 
 
-def without_arguments(source: bytes, constant: str, names: Collection[str], line: int) -> tuple[bytes, int]:
+def without_arguments(source: bytes, constant: str, names: tuple[str, ...], line: int) -> tuple[bytes, int]:
     """The source without some keyword arguments of the calls that give a constant its value, and where one of its lines is then.
 
     An argument is taken out with its comma and the blanks before it: in a call of several lines, nothing shows that it was there.
@@ -22,10 +23,10 @@ def without_arguments(source: bytes, constant: str, names: Collection[str], line
         names: of the arguments.
         line: of the source, from 1.
     """
-    starts = [0, *accumulate(len(text) for text in source.splitlines(keepends=True))]
+    starts = _starts(source)
     rest, removed = [], 0
     end = 0
-    for first, last in _cuts(source, starts, constant, names):
+    for first, last in _cuts(source, constant, names):
         rest.append(source[end:first])
         end = last
         if first < starts[line - 1]:
@@ -33,8 +34,20 @@ def without_arguments(source: bytes, constant: str, names: Collection[str], line
     return b"".join([*rest, source[end:]]), line - removed
 
 
-def _cuts(source: bytes, starts: list[int], constant: str, names: Collection[str]) -> Iterator[tuple[int, int]]:
+def _starts(source: bytes) -> list[int]:
+    """Where each line begins."""
+    return [0, *accumulate(len(text) for text in source.splitlines(keepends=True))]
+
+
+# A module has several functions, and a view is asked for its version several times: all of it took a second of each roll-up.
+@lru_cache(maxsize=256)
+def _cuts(source: bytes, constant: str, names: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
     """Where each of the arguments begins and ends, in their order."""
+    return tuple(_found(source, constant, names))
+
+
+def _found(source: bytes, constant: str, names: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    starts = _starts(source)
     try:
         with _PARSING:
             module = ast.parse(source)

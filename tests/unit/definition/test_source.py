@@ -30,6 +30,8 @@ def other_threads_run_in_every_collection() -> Iterator[None]:
 
 
 def test_many_threads_read_a_source_at_once():
+    # Of one that was read before, it is remembered.
+    sources = [MODULE + f"# {number}\n".encode() for number in range(100)]
     with other_threads_run_in_every_collection(), ThreadPoolExecutor(4) as threads:
-        read = [*threads.map(lambda _: without_arguments(MODULE, "VIEW", ["description"], 1), range(100))]
-    assert read == [(MODULE, 1)] * 100
+        read = [*threads.map(lambda one: without_arguments(one, "VIEW", ("description",), 1), sources)]
+    assert read == [(one, 1) for one in sources]
