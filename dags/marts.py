@@ -1,5 +1,5 @@
 """**Marts.** Every five minutes, build the days of the marts that new rows of their sources touch: today, and any day that late
-or changed rows belong to.
+or changed rows belong to. After a run that took long, the next ones are skipped until three times as long has passed.
 
 Readers see the days of a run when all its models and tests have passed, together, and else what they saw before.
 `ops.marts` has a row for each span of days that was built.
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from airflow.sdk import CronTriggerTimetable, dag, task
 
 from lockstep.airflow_marts import mart_tasks, told
-from lockstep.airflow_task import give_way, reported
+from lockstep.airflow_task import give_way, reported, rest
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BACKGROUND_POOL, LIVE_POOL, defaults
 
@@ -40,9 +40,11 @@ def marts():
     def build_touched_days(run_id: str) -> list[str]:
         from lockstep import marts_tasks
 
-        give_way()
-        with told() as progress, reported() as results:
-            return marts_tasks.bring_up_marts(run_id, results, progress)
+        with told() as progress:
+            rest()
+            give_way()
+            with reported() as results:
+                return marts_tasks.bring_up_marts(run_id, results, progress)
         return []
 
     mart_tasks(build_touched_days().operator)

@@ -172,6 +172,9 @@ def told() -> Iterator[Progress]:
     is_last = ti.try_number > ti.max_tries
     try:
         yield progress
+    except AirflowSkipException as left_out:
+        _end_all(progress, str(left_out))
+        raise
     except Exception as error:
         if _is_of_marts(error, progress) and (is_last or error.lasting):  # type: ignore[attr-defined]
             log.error("%s", error)
@@ -191,14 +194,14 @@ def _is_of_marts(error: Exception, progress: Progress) -> bool:
     return bool(failed) and all(progress.failed.get(name) for name in failed) and error.__context__ is None
 
 
-def _end_all(progress: Progress) -> None:
+def _end_all(progress: Progress, words: str | None = None) -> None:
     for mart in tables.mart_references():
         for kind in Kind:
-            _end(progress, Box(mart, kind))
+            _end(progress, Box(mart, kind), words)
 
 
-def _end(progress: Progress, box: Box) -> None:
-    progress.end(box, progress.states.get(box, State.SKIPPED), _last_words(progress, box))
+def _end(progress: Progress, box: Box, words: str | None = None) -> None:
+    progress.end(box, progress.states.get(box, State.SKIPPED), words or _last_words(progress, box))
 
 
 def _last_words(progress: Progress, box: Box) -> str:

@@ -293,6 +293,13 @@ def others(known: Mapping[Box, State]) -> dict[Box, State]:
     return dict.fromkeys(boxes, State.SKIPPED) | known
 
 
+def test_where_a_run_is_left_out_each_box_is_skipped_and_says_why(settings: Settings) -> None:
+    with pytest.raises(AirflowSkipException):
+        run_of_dbt(AirflowSkipException("This run is left out."), 1)
+    assert {state for box, state in ends(settings).items() if box != ORDERS} == {State.SKIPPED}
+    assert {line.text for line in lines(settings) if line.state} == {"This run is left out."}
+
+
 def test_a_test_that_fails_is_red_alone_and_a_mart_says_that_it_was_built_but_not_published(settings: Settings) -> None:
     run_of_dbt(MartsFailed("dbt build failed", OF_FUNNEL, lasting=True), 1, FUNNEL)
     assert ends(settings) == others({ORDERS: State.SUCCESS, of_tests("daily_funnel"): State.FAILED})
