@@ -29,6 +29,7 @@ class Commit:
         record: the platform's record from ``userMetadata``; empty for commits of others (OPTIMIZE, VACUUM).
         files: the statistics that Delta kept of each added file (``numRecords``, ``minValues``, ``maxValues``).
         size: the number of bytes that it wrote.
+        removes: whether rows that were there before are gone, or changed.
     """
 
     table: str
@@ -39,6 +40,7 @@ class Commit:
     record: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[Mapping[str, Any], ...] = ()
     size: int = 0
+    removes: bool = False
 
 
 def exists(settings: "Settings", table: str) -> bool:
@@ -98,6 +100,7 @@ def parse_commit(table: str, version: int, text: str) -> Commit:
         record=_record(info.get("userMetadata")),
         files=tuple(s for s in stats if s),
         size=int(metrics.get("numOutputBytes", sum(add["size"] for add in added))),
+        removes=any(a["remove"].get("dataChange", True) for a in actions if "remove" in a),
     )
 
 

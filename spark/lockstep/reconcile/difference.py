@@ -127,6 +127,11 @@ class Difference:
         return bool(wrong) and not any(side.unexplained for side in wrong)
 
     @property
+    def is_settled(self) -> bool:
+        """Whether the next run need not look at it again."""
+        return self.explained and not any(cause.passing for cause in self.causes)
+
+    @property
     def corrected(self) -> bool:
         """Whether batch's row corrects live's: live is wrong, does not become right by itself, and batch is correct."""
         passing = self.live.cause is not None and self.live.cause.passing

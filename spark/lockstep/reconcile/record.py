@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lockstep.definition import View
 from lockstep.ledger.ops_table import OpsTable
+from lockstep.reconcile.changed import Compared
 from lockstep.reconcile.difference import Cause
 
 if TYPE_CHECKING:
@@ -39,10 +40,12 @@ class Reconciliation:
 
     Args:
         until: windows that ended by then (UTC) are settled: no later run has to compare them.
-        windows: how many windows are settled, over all runs. A view that upserts settles none for good: this run's.
+        windows: how many windows are settled, over all runs. A view that upserts settles none for good: those of the newest run
+            that has compared any.
         unexplained: how many windows differed for no known cause.
         causes: by cause, in how many windows it was found.
         sample: one of the unexplained differences.
+        compared: of a view that upserts, the versions of its tables.
     """
 
     view: str
@@ -52,6 +55,7 @@ class Reconciliation:
     unexplained: int
     causes: Mapping[Cause, int]
     sample: str | None
+    compared: Compared | None = None
 
     def as_record(self) -> dict[str, Any]:
         """The record for the commit."""
@@ -69,6 +73,7 @@ class Reconciliation:
             unexplained=record["unexplained"],
             causes={Cause(name): windows for name, windows in record["causes"].items()},
             sample=record["sample"],
+            compared=Compared(**compared) if (compared := record.get("compared")) else None,
         )
 
 

@@ -18,6 +18,7 @@ from lockstep.definition import View
 from lockstep.definition.view import BEGINNING
 from lockstep.reconcile import notify
 from lockstep.reconcile.attribute import attribute
+from lockstep.reconcile.changed import Compared, First, compared, first_to_compare, may_differ
 from lockstep.reconcile.compare import by_window
 from lockstep.reconcile.comparison import Comparison
 from lockstep.reconcile.difference import Difference
@@ -76,23 +77,27 @@ def reconcile(
         if rows is None or rows.until <= since:
             return Report(view.name, Verdict.EQUAL, rows.until if rows else None, 0, 0)
         closed = view.closed(since, rows.until)
+        if view.upserts and again_since is None:
+            closed = may_differ(settings, view, before.compared if before else None, rows)
         rows = replace(rows, live=rows.live.where(closed), batch=rows.batch.where(closed))
         windows, rows = _windows(spark, settings, view, rows, closed)
         extent = Extent.of(windows, settled_until)
         verdicts: dict[datetime, WindowVerdict] = {}
         shown: list[Difference] = []
-        corrections = 0
+        corrections, opened = 0, list[First | None]()
         for differences in _attributed(spark, settings, view, rows, extent):
             corrections += notify.publish_corrections(spark, settings, view, differences, run_id)
             verdicts = joined(verdicts, window_verdicts(differences))
             shown = worst([*shown, *differences])
+            opened.append(first_to_compare(view, differences))
         report = Report.of(view.name, rows.until, extent.windows, shown, verdicts, corrections)
         first_open = min((start for start, window in verdicts.items() if window.open), default=None)
         if first_open:
             extent = Extent.of(windows.filter(pc.field("window_start") < first_open), settled_until)
         settled = min(rows.until, first_open or rows.until)
         _alert(spark, settings, view, report, verdicts, run_id)
-        reconciliation = _next(before, view, report, run_id, settled, extent.new)
+        then = compared(settings, view, rows, opened)
+        reconciliation = _next(before, view, report, run_id, settled, extent.new, then)
         _write(spark, settings, _results(windows, view, verdicts, run_id), reconciliation)
     return report
 
@@ -111,7 +116,13 @@ def _windows(
 
 
 def _next(
-    before: Reconciliation | None, view: View, report: Report, run_id: str, settled: datetime, new: int
+    before: Reconciliation | None,
+    view: View,
+    report: Report,
+    run_id: str,
+    settled: datetime,
+    new: int,
+    compared: Compared | None,
 ) -> Reconciliation:
     """The record of this run.
 
@@ -119,17 +130,18 @@ def _next(
         before: the record of the run before it.
         settled: the end (UTC) of the windows that no later run compares.
         new: how many windows this run has settled.
+        compared: of a view that upserts.
     """
-    # Of an upserted view, every run compares all rows again.
-    windows_before = before.windows if before and not view.upserts else 0
+    windows_before = before.windows if before else 0
     return Reconciliation(
         view=view.name,
         until=settled,
         run_id=run_id,
-        windows=windows_before + new,
+        windows=(report.windows or windows_before) if view.upserts else windows_before + new,
         unexplained=report.unexplained,
         causes=report.causes,
         sample=report.sample,
+        compared=compared,
     )
 
 
