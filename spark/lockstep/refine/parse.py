@@ -102,8 +102,9 @@ def parse(
     )
     reason = F.when(~F.col("_marker"), _reason(contract)).alias("_reason")
     secret = tokens(contract) if contract.pii else {}
-    others = F.expr(f"* EXCEPT ({', '.join(['_undecoded', '_malformed', *secret])})")
-    return flat.select(others, reason, *(column.alias(name) for name, column in secret.items()))
+    left_out = ", ".join(f"`{name}`" for name in ("_undecoded", "_malformed", *secret))
+    columns = (column.alias(name) for name, column in secret.items())
+    return flat.select(F.expr(f"* EXCEPT ({left_out})"), reason, *columns)
 
 
 def _is_marker(contract: "Contract") -> "Column":
