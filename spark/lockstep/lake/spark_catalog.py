@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 CATALOG = "catalog"
 # Of a SQL view: without it, a view casts its columns back to the types that they had when it was created.
 _FOLLOWS_TYPES = "WITH SCHEMA TYPE EVOLUTION"
-# What comes before the query of a SQL view, in what Spark says of it.
-_TEXT = "\nView Text: "
+# In what Spark 4.1 says of a view or table.
+_QUERY = re.compile(r"^Type: VIEW$.*^View Text: (.*)^View Original Text: ", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile("^Comment: (.*)$", re.MULTILINE)
 # An empty database: it exists once all tables were registered since the server started.
 _REGISTERED = "registered"
@@ -94,11 +94,10 @@ def create_view(
     if there is None:
         spark.sql(f"CREATE VIEW {view} {_comment_of(said.description)} {_FOLLOWS_TYPES} AS {text}")
         return
-    facts, _, texts = there.partition(_TEXT)
-    if not texts.startswith(f"{text}\n"):
+    if query_of(there) != text.strip():
         # CREATE OR REPLACE VIEW removes the view before it makes the new one: in between, readers find none.
         spark.sql(f"ALTER VIEW {view} AS {text}")
-    comment = _COMMENT.search(facts)
+    comment = _COMMENT.search(there.partition("\nView Text: ")[0])  # A query may have such a line, too.
     if said.description != (comment[1] if comment else ""):
         spark.sql(f"ALTER VIEW {view} SET TBLPROPERTIES ('comment' = {_quoted(said.description)})")
 
@@ -202,6 +201,12 @@ def information(spark: "SparkSession", database: str, like: str = "*") -> dict[s
     """
     rows = spark.sql(f"SHOW TABLE EXTENDED IN {database} LIKE '{like}'").collect()
     return {row["tableName"]: row["information"] for row in rows if not row["isTemporary"]}
+
+
+def query_of(said: str) -> str | None:
+    """The query of a SQL view, in what :func:`information` says of it; None: it is a table."""
+    view = _QUERY.search(said)
+    return view[1].strip() if view else None
 
 
 def register(spark: "SparkSession", settings: "Settings") -> bool:

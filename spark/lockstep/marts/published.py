@@ -129,12 +129,10 @@ def show(spark: "SparkSession", settings: "Settings") -> None:
     published = current(settings)
     if published is None:
         return
-    there = _definitions(spark, settings)
+    known = lake.information(spark, lake.catalog_name(settings, lake.MARTS))
     for name, query in [*_of_tables(settings, published), *published.views]:
-        if query in there.get(name, ""):
-            continue
         try:
-            lake.create_view(spark, settings, name, {}, query)
+            lake.create_view(spark, settings, name, {}, query, known)
         except AnalysisException as error:
             if error.getCondition() != "TABLE_OR_VIEW_NOT_FOUND":
                 raise
@@ -153,12 +151,6 @@ def _of_tables(settings: "Settings", published: Published) -> list[tuple[str, st
                 continue
             found.append((table, f"SELECT * FROM {lake.table_name(settings, table)} VERSION AS OF {same:d}"))  # noqa: S608
     return found
-
-
-def _definitions(spark: "SparkSession", settings: "Settings") -> dict[str, str]:
-    """By name, what the catalog says of each of readers' views."""
-    found = lake.information(spark, lake.catalog_name(settings, lake.MARTS))
-    return {f"{lake.MARTS}.{name}": text for name, text in found.items()}
 
 
 def _is_seen(settings: "Settings", table: str, version: int | None) -> bool:

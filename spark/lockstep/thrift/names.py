@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 _DATABASES = (*LAYERS, lake.BUILT)
 # Statements. Each reads the log of a table, so a server that starts would take a second for each.
 _AT_ONCE = 4
-# In what Spark 4.1 says of a view or table.
-_VIEW = re.compile(r"^Type: VIEW$.*^View Text: (.*)^View Original Text: ", re.MULTILINE | re.DOTALL)
+# In what Spark 4.1 says of a table.
 _LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
 
 
@@ -83,8 +82,8 @@ def names(spark: "SparkSession", database: str) -> Mapping[str, Meaning]:
 
 
 def _meaning(information: str) -> Meaning:
-    if view := _VIEW.search(information):
-        return Meaning(query=view[1].rstrip("\n"))
+    if query := lake.query_of(information):
+        return Meaning(query=query)
     location = _LOCATION.search(information)
     return Meaning(location=location[1].strip() if location else "")
 
