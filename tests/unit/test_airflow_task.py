@@ -1,9 +1,5 @@
 """What tasks of DAGs do around their work."""
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +10,7 @@ import pytest
 from airflow.sdk import TaskInstanceState
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.sdk.execution_time.context import set_current_context
+from tests.support.dag_scripts import told_by
 from tests.support.paths import CHECKOUT
 
 from lockstep.airflow_task import rest
@@ -73,9 +70,6 @@ def test_it_says_how_long_the_last_run_took_and_until_when_the_task_rests() -> N
 
 
 def test_the_marts_and_the_comparison_rest(tmp_path: Path) -> None:
-    env = os.environ | {"AIRFLOW_HOME": str(tmp_path), "LOCKSTEP_HOME": str(tmp_path), "PYTHONPATH": str(CHECKOUT)}
-    command = [sys.executable, "-m", "tests.unit.dags.resting", str(CHECKOUT / "dags")]
-    output = subprocess.run(command, env=env, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
-    ends = json.loads(output.partition("RESULT")[2])
+    ends = told_by("resting", tmp_path, str(CHECKOUT / "dags"))
     assert ends.keys() == {"marts", "reconcile"}
     assert all(end.startswith("This run is left out.") for end in ends.values())

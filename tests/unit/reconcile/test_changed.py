@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -14,9 +14,9 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.simulation.streams import BALANCES, CONTRACTS
+from tests.support.simulation.streams import BALANCES
 
-from lockstep import contracts, lake
+from lockstep import lake
 from lockstep.definition import Keyed, states
 from lockstep.definition.tables import gold_of, live_of
 from lockstep.lake import Txn
@@ -26,6 +26,7 @@ from lockstep.reconcile.difference import Cause, Difference, Kind, Side
 from lockstep.reconcile.inputs import ComparisonInput
 from lockstep.settings import Settings
 
+pytestmark = pytest.mark.usefixtures("simulated_contracts")
 START = datetime(2026, 11, 10, 10, tzinfo=UTC)
 OF_TIMES = replace(
     BALANCES, columns={"since": "TIMESTAMP", "account_id": "STRING", "buys": "BIGINT"}, key=("since", "account_id")
@@ -36,14 +37,6 @@ OF_NUMBERS = replace(
 TYPES = {"TIMESTAMP": pa.timestamp("us", tz="UTC"), "STRING": pa.string(), "BIGINT": pa.int64()}
 # Of a table: the buys by the number of an account, whose place in time is its number, too.
 Buys = Mapping[int, int]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def contracts_of_the_views() -> Iterator[None]:
-    """By the streams that a view reads, it is known whether it upserts."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contracts.CONTRACTS, "_loaded", CONTRACTS)
-        yield
 
 
 def key(view: Keyed, number: int) -> dict[str, Any]:

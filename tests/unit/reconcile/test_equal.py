@@ -1,6 +1,5 @@
 """What is compared without Spark is found equal exactly where it is, in the same windows, and all else is left to Spark."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.simulation import reconciliation
-from tests.support.simulation.streams import BALANCES, CONTRACTS, HOPPING, SESSIONS
+from tests.support.simulation.streams import BALANCES, HOPPING, SESSIONS
 
-from lockstep import contracts
 from lockstep.definition import View
 from lockstep.reconcile.equal import compared, together
 
+pytestmark = pytest.mark.usefixtures("simulated_contracts")
 START = datetime(2026, 11, 10, 10, tzinfo=UTC)
 TYPES = {"TIMESTAMP": pa.timestamp("us", tz="UTC"), "STRING": pa.string(), "BIGINT": pa.int64()}
 VALUES = {
@@ -24,14 +23,6 @@ VALUES = {
     "BIGINT": st.sampled_from([1, 2, None]),
 }
 Rows = list[dict[str, Any]]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def contracts_of_the_views() -> Iterator[None]:
-    """By the streams that a view reads, it is known whether it upserts."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contracts.CONTRACTS, "_loaded", CONTRACTS)
-        yield
 
 
 def table(view: View, rows: Rows, **more: pa.Array) -> pa.Table:
