@@ -1,6 +1,7 @@
 """**Silver and gold.** When bronze has new rows, and every five minutes: parse, deduplicate and quarantine them, check silver
 against its suites, publish the changelog topics of captured tables, roll up the views, check gold against its suites, and
-publish the results that other views read.
+publish the results that other views read. If the last ingest was more than 20 s ago, `silver` ingests first, unless the DAG
+`ingest` is paused: where cycles take longer than a minute, they would begin with old rows.
 
 When a check fails, the task of its gate fails, and the views that read this table wait. The other views go on. The tab *Tables*
 of a run has a line for each stream and view: what failed or waits is at the top, with the reason.
@@ -12,7 +13,7 @@ from itertools import pairwise
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import Asset, AssetOrTimeSchedule, CronTriggerTimetable, TriggerRule, dag, task
 
-from lockstep.airflow_task import reported
+from lockstep.airflow_task import is_paused, reported
 from lockstep.lineage import assets, tables
 from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
 
@@ -29,12 +30,15 @@ from lockstep.orchestration import BRONZE, LIVE_POOL, defaults
     doc_md=__doc__,
 )
 def refine():
-    @task(inlets=assets.of(tables.bronze()), outlets=assets.of(tables.silver()))
+    @task(
+        inlets=assets.of(tables.topics("events"), tables.topics("changes"), tables.bronze()),
+        outlets=assets.of(tables.bronze(), tables.silver()),
+    )
     def silver(run_id: str) -> dict[str, int]:
         from lockstep import tasks
 
         with reported() as results:
-            return tasks.refine(run_id, results)
+            return tasks.refine(run_id, results, ingest_first=not is_paused("ingest"))
 
     @task(trigger_rule=TriggerRule.ALL_DONE, inlets=assets.of(tables.silver()), outlets=assets.of([tables.GATE]))
     def gate_silver(run_id: str) -> dict[str, int]:

@@ -49,6 +49,14 @@ def rest() -> None:
         )
 
 
+def is_paused(dag_id: str) -> bool:
+    """Whether a person has paused a DAG: then no other does its work either."""
+    from airflow.sdk import get_current_context
+
+    context: Any = get_current_context()
+    return bool(context["ti"].get_dag(dag_id).is_paused)
+
+
 @contextmanager
 def reported() -> Iterator[Results]:
     """Collect the results of the task that runs, and show them on the page of its run; also when it fails.

@@ -4,15 +4,16 @@ Each function opens its own client of the Spark server. Every function may run a
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 import psycopg2
 from kafka.errors import KafkaError
 
-from lockstep import lake
+from lockstep import lake, ledger
 from lockstep import settings as configuration
 from lockstep.batch import rollup
 from lockstep.batch.prepare import prepare as prepare_roll_ups
@@ -21,7 +22,7 @@ from lockstep.contracts import CONTRACTS, captured_tables, of_kind
 from lockstep.definition.registry import chosen
 from lockstep.definition.tables import bronze_of, gold_of, serving_of, silver_of
 from lockstep.descriptions import checked, compacted, compared, written
-from lockstep.errors import LockstepError
+from lockstep.errors import LedgerBroken, LockstepError
 from lockstep.for_each import for_each
 from lockstep.ingest import bronze
 from lockstep.lineage import tables
@@ -42,13 +43,15 @@ from lockstep.status.late_tables import late_bronze, late_gold, late_silver
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockstep.contracts import Kind
+    from lockstep.contracts import Contract, Kind
     from lockstep.definition import View
     from lockstep.ledger.entries import Entry
     from lockstep.reconcile.report import Report
     from lockstep.settings import Settings
 
 log = logging.getLogger(__name__)
+# Where cycles take longer than the minute between two runs of ingest, bronze may be nearly as old when the next one begins.
+_OLD_SECONDS = 20
 
 
 class LayersDiffer(LockstepError):
@@ -60,11 +63,15 @@ def ingest(kind: "Kind", run_id: str, results: Results) -> dict[str, int]:
     settings, wanted = configuration.load(), of_kind(kind).values()
     contracts = bronze.behind(settings, wanted)
     results.nothing_new(bronze_of(c) for c in wanted if c not in contracts)
-    work = traced("ingest", bronze.ingest, lambda c: [tables.topic_of(c)], lambda c: [bronze_of(c)])
     try:
-        return _rows(for_each("ingest", results.each(work, bronze_of, written), contracts, run_id))
+        return _write_bronze(contracts, run_id, results)
     finally:
         _mark_late(results, partial(late_bronze, settings, wanted))
+
+
+def _write_bronze(contracts: "Iterable[Contract]", run_id: str, results: Results) -> dict[str, int]:
+    work = traced("ingest", bronze.ingest, lambda c: [tables.topic_of(c)], lambda c: [bronze_of(c)])
+    return _rows(for_each("ingest", results.each(work, bronze_of, written), contracts, run_id))
 
 
 def unrefined() -> list[str]:
@@ -73,15 +80,41 @@ def unrefined() -> list[str]:
     return [name for name, contract in CONTRACTS.items() if silver.behind(settings, contract)]
 
 
-def refine(run_id: str, results: Results) -> dict[str, int]:
-    """Bring silver up to bronze; new rows by stream."""
-    settings, contracts = configuration.load(), [CONTRACTS[name] for name in unrefined()]
+def refine(run_id: str, results: Results, ingest_first: bool = False) -> dict[str, int]:
+    """Bring silver up to bronze; new rows by stream.
+
+    Args:
+        ingest_first: before that, bring bronze up to its topics, if nothing was ingested for a while.
+    """
+    settings = configuration.load()
+    if ingest_first and _is_old(settings):
+        _bring_up_bronze(settings, run_id, results)
+    contracts = [CONTRACTS[name] for name in unrefined()]
     results.nothing_new(silver_of(c) for c in CONTRACTS.values() if c not in contracts)
     work = traced("refine", silver.refine, lambda c: [bronze_of(c)], tables.refined)
     try:
         return _rows(for_each("refine", results.each(work, silver_of, written), contracts, run_id))
     finally:
         _mark_late(results, partial(late_silver, settings, CONTRACTS.values()))
+
+
+def _is_old(settings: "Settings") -> bool:
+    """Whether nothing was ingested for a while."""
+    times = [0]
+    for contract in CONTRACTS.values():
+        # That a log is torn is for its own ingest and refine to say.
+        with suppress(LedgerBroken):
+            entry = ledger.latest(settings, bronze_of(contract))
+            times.append(entry.committed_at if entry else 0)
+    return time.time() * 1000 - max(times) > _OLD_SECONDS * 1000
+
+
+def _bring_up_bronze(settings: "Settings", run_id: str, results: Results) -> None:
+    """Ingest what there is. What fails does not stop refine: the DAG of ingest meets the same within a minute, and says so."""
+    try:
+        _write_bronze(bronze.behind(settings, CONTRACTS.values()), run_id, results)
+    except (LockstepError, KafkaError) as error:
+        log.warning("Silver begins with what bronze has: %s", error)
 
 
 def roll_up(run_id: str, results: Results) -> dict[str, int]:

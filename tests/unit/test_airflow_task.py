@@ -73,3 +73,7 @@ def test_the_marts_and_the_comparison_rest(tmp_path: Path) -> None:
     ends = told_by("resting", tmp_path, str(CHECKOUT / "dags"))
     assert ends.keys() == {"marts", "reconcile"}
     assert all(end.startswith("This run is left out.") for end in ends.values())
+
+
+def test_silver_ingests_first_unless_a_person_has_paused_ingest(tmp_path: Path) -> None:
+    assert told_by("ingesting", tmp_path, str(CHECKOUT / "dags")) == [True, False]

@@ -1,6 +1,7 @@
 """What the DAGs' tasks do when a part of their work fails or has to wait."""
 
 import logging
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,7 @@ from tests.support.ops_records import OpsRecords
 from tests.support.ports import own_ports
 
 from lockstep import tasks
+from lockstep.contracts import CONTRACTS
 from lockstep.definition import View
 from lockstep.errors import LedgerBroken, SomeFailed
 from lockstep.ledger import Entry
@@ -75,6 +77,26 @@ def test_a_roll_up_waits_for_a_shut_gate(
     ops_records.write("ops.quality", {"positions": {"silver.page_views": 1}})
     assert tasks.roll_up("run-2", Results()) == {"page_views_per_minute": 10}
     assert rolled_up == ["page_views_per_minute"]
+
+
+@pytest.mark.parametrize(("ingest_first", "age", "first"), [(True, 5, []), (True, 25, ["ingest"]), (False, 25, [])])
+def test_silver_takes_what_was_sent_since_bronze_was_written_where_that_is_a_while_ago(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, ingest_first: bool, age: float, first: list[str]
+) -> None:
+    steps: list[str] = []
+
+    def note(name: str, *_: object) -> dict[str, Entry]:
+        steps.append(name)
+        if name == "ingest":
+            raise SomeFailed(name, {"clicks": ValueError("it is full")})
+        return {}
+
+    monkeypatch.setattr(tasks, "for_each", note)
+    monkeypatch.setattr(tasks.bronze, "behind", lambda *_: [CONTRACTS["page_views"]])
+    at = int((time.time() - age) * 1000)
+    write_commit(settings, "bronze.page_views", 1, ledger_record(ranges({0: (0, 10)})), rows=10, timestamp=at)
+    assert tasks.refine("run-1", Results(), ingest_first) == {}
+    assert steps == [*first, "refine"], "what ingest could not do is for its own DAG to say"
 
 
 def test_a_gate_without_new_rows_checks_nothing(settings: Settings, ops_records: OpsRecords) -> None:
