@@ -32,7 +32,7 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
         folder: ``contracts`` or ``views``.
         constant: the name that each module defines, such as ``VIEW``. Its value has a ``name``.
         problems: why a value of it is refused; none for a sound one.
-        complete: adds what other files say of a sound value.
+        complete: adds what other files of the project say of a sound value.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
         folder: str,
         constant: str,
         problems: Callable[[Item], Sequence[str]] = lambda _: (),
-        complete: Callable[[Item], Item] = lambda item: item,
+        complete: Callable[[Item, configuration.Settings], Item] = lambda item, _: item,
     ) -> None:
         self.folder, self.constant, self._problems, self._complete = folder, constant, problems, complete
         self._loaded: dict[str, Item] | None = None
@@ -55,30 +55,32 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
     @property
     def _items(self) -> dict[str, Item]:
         if self._loaded is None:
-            owner, loaded = package(), {}
-            for name in module_names(self.folder):
+            # To read the settings takes longer than to import a module.
+            settings, loaded = _settings(), {}
+            directory = _folder(settings, self.folder)
+            for name in _modules(directory):
                 try:
-                    item: Any = self.load(owner, name)
+                    item: Any = self._load(settings, name)
                     loaded[item.name] = item
                 except Exception as error:  # noqa: BLE001 - the code of others, which may raise anything
-                    file = folder(self.folder) / f"{name}.py"
+                    file = directory / f"{name}.py"
                     self._broken[str(file)] = _where(error, file)
             self._loaded = loaded
         return self._loaded
 
-    def load(self, owner: str, module: str) -> Item:
-        """Import one module of the folder in the package ``owner``, and return what it defines.
+    def _load(self, settings: configuration.Settings, module: str) -> Item:
+        """Import one module of the folder, and return what it defines.
 
         Raises:
             ProjectInvalid: the module does not define the constant, leaves out a required field, or contradicts itself.
         """
         try:
-            item: Item = getattr(import_module(f"{owner}.{self.folder}.{module}"), self.constant)
+            item: Item = getattr(import_module(f"{settings.package}.{self.folder}.{module}"), self.constant)
         except (TypeError, AttributeError) as error:
             raise ProjectInvalid(f"it does not define {self.constant}: {error}") from error
         if problems := self._problems(item):
             raise ProjectInvalid("; ".join(problems))
-        return self._complete(item)
+        return self._complete(item, settings)
 
     def __getitem__(self, name: str) -> Item:
         return self._items[name]
@@ -117,13 +119,20 @@ def package() -> str:
 
 def folder(name: str) -> Path:
     """The directory ``spark/<package>/<name>`` of the project."""
-    settings = _settings()
+    return _folder(_settings(), name)
+
+
+def _folder(settings: configuration.Settings, name: str) -> Path:
     return settings.project / "spark" / settings.package / name
 
 
 def module_names(name: str) -> list[str]:
     """The names of the modules in such a directory, sorted. Nothing is imported, so that DAG files may call it."""
-    return sorted(file.stem for file in folder(name).glob("*.py") if file.stem != "__init__")
+    return _modules(folder(name))
+
+
+def _modules(directory: Path) -> list[str]:
+    return sorted(file.stem for file in directory.glob("*.py") if file.stem != "__init__")
 
 
 def sources() -> dict[str, tuple[int, int]]:

@@ -387,6 +387,7 @@ def _without_scheme(lake: str) -> str:
 
 def load() -> Settings:
     """Read the settings: variables, then the project's ``.env``, then the generated secrets of its home."""
-    env_file = _nearest_project() / ".env"
-    home = Settings(_env_file=env_file).home  # type: ignore[call-arg]
-    return Settings(_env_file=(home / "secrets.env", env_file))  # type: ignore[call-arg]
+    project = _nearest_project()
+    env_file = project / ".env"
+    home = Settings(project=project, _env_file=env_file).home  # type: ignore[call-arg]
+    return Settings(project=project, _env_file=(home / "secrets.env", env_file))  # type: ignore[call-arg]

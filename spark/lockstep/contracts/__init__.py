@@ -3,21 +3,21 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lockstep import settings as configuration
 from lockstep.contracts import rules
 from lockstep.contracts.contract import Contract, Kind
 from lockstep.project import ProjectInvalid, Registry, folder
+from lockstep.settings import Settings
 from lockstep.suite_files import SuiteMissing, quarantining, suite_file, text_of
 
 
-def with_rules(contract: Contract) -> Contract:
-    """The contract with the rules that the suite of its silver table has.
+def with_rules(contract: Contract, settings: Settings) -> Contract:
+    """The contract with the rules that the suite of its silver table has, in the project of the settings.
 
     Raises:
         ProjectInvalid: the suite cannot be read, or an expectation of it cannot put rows aside. Without its rules the stream must
             not run: it would take what they refuse.
     """
-    settings, table = configuration.load(), f"silver.{contract.name}"
+    table = f"silver.{contract.name}"
     try:
         expectations = quarantining(settings, table)
     except SuiteMissing as error:
@@ -51,8 +51,8 @@ def with_schema(contract: Contract) -> Contract:
     return completed
 
 
-def _completed(contract: Contract) -> Contract:
-    return with_rules(with_schema(contract))
+def _completed(contract: Contract, settings: Settings) -> Contract:
+    return with_rules(with_schema(contract), settings)
 
 
 CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contract: contract.problems, _completed)

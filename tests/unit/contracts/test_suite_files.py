@@ -71,18 +71,18 @@ def test_a_severity_that_says_nothing_is_refused_with_file_and_expectation(
 
 def test_a_contract_has_the_rules_of_its_suite(write: Write) -> None:
     write("silver.payments", AMOUNT, ASIDE)
-    [rule] = contracts.with_rules(PAYMENTS).rules
+    [rule] = contracts.with_rules(PAYMENTS, configuration.load()).rules
     assert str(rule) == "expect_column_values_to_be_between(column='amount', min_value=0)"
 
 
 def test_a_stream_without_a_suite_has_no_rules(write: Write) -> None:
-    assert contracts.with_rules(PAYMENTS).rules == ()
+    assert contracts.with_rules(PAYMENTS, configuration.load()).rules == ()
 
 
 def test_an_expectation_that_cannot_put_rows_aside_refuses_the_stream_with_file_and_way_out(write: Write) -> None:
     write("silver.payments", UNIQUE)
     with pytest.raises(ProjectInvalid) as refusal:
-        contracts.with_rules(PAYMENTS)
+        contracts.with_rules(PAYMENTS, configuration.load())
     message = str(refusal.value)
     assert message.startswith("expectations/silver/payments.json: expect_column_values_to_be_unique(column='event_id')")
     assert "leave out meta.quarantine, then it shuts the gate" in message
@@ -91,7 +91,7 @@ def test_an_expectation_that_cannot_put_rows_aside_refuses_the_stream_with_file_
 def test_a_suite_that_cannot_be_read_refuses_its_stream(write: Write) -> None:
     write("silver.payments").write_text("{")
     with pytest.raises(ProjectInvalid, match=r"silver/payments\.json is not JSON"):
-        contracts.with_rules(PAYMENTS)
+        contracts.with_rules(PAYMENTS, configuration.load())
 
 
 def test_rows_of_gold_cannot_be_put_aside(write: Write) -> None:
@@ -108,7 +108,7 @@ def test_a_changed_rule_is_another_version_of_each_view_that_reads_the_stream(
     write("silver.page_views", ASIDE | {"kwargs": {"column": "page", "min_value": "/"}})
     monkeypatch.setitem(CONTRACTS, "page_views", replace(PAGE_VIEWS, rules=()))
     before = definition_version(VIEW)
-    monkeypatch.setitem(CONTRACTS, "page_views", contracts.with_rules(PAGE_VIEWS))
+    monkeypatch.setitem(CONTRACTS, "page_views", contracts.with_rules(PAGE_VIEWS, configuration.load()))
     assert definition_version(VIEW) != before
 
 
