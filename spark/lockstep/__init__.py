@@ -1,5 +1,6 @@
 """Lockstep: live streams and scheduled rollups, proven equal."""
 
-from importlib.metadata import version
+# Not `from`: the name `version` is that of a module of this package.
+import importlib.metadata
 
-__version__ = version("lockstep")
+__version__ = importlib.metadata.version("lockstep")
