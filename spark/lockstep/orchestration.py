@@ -19,7 +19,7 @@ LIVE_POOL = "live_ingest"
 BACKGROUND_POOL = "background"
 BACKFILL_POOL = "backfill"
 
-# A Spark Connect client cannot choose one of Spark's scheduler pools, so Airflow limits how many tasks run at once. Two
+# What is short is the cores, which Spark's scheduler pools do not share out, so Airflow limits how many tasks run at once. Two
 # backfills fit on two cores. The live pool has room for all of its DAGs together, whose runs have one task at a time, or two
 # (ingest), and for an action that a person asks for. Where many rows come in, the marts and the comparison take minutes, and
 # each row is older if both are at work beside ingest and refine.
