@@ -57,7 +57,7 @@ class Registry(MutableMapping[str, Item], Generic[Item]):
         if self._loaded is None:
             # To read the settings takes longer than to import a module.
             settings, loaded = _settings(), {}
-            directory = _folder(settings, self.folder)
+            directory = folder_of(settings, self.folder)
             for name in _modules(directory):
                 try:
                     item: Any = self._load(settings, name)
@@ -119,10 +119,11 @@ def package() -> str:
 
 def folder(name: str) -> Path:
     """The directory ``spark/<package>/<name>`` of the project."""
-    return _folder(_settings(), name)
+    return folder_of(_settings(), name)
 
 
-def _folder(settings: configuration.Settings, name: str) -> Path:
+def folder_of(settings: configuration.Settings, name: str) -> Path:
+    """The same of the project of the settings."""
     return settings.project / "spark" / settings.package / name
 
 

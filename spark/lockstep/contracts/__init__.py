@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from lockstep.contracts import rules
 from lockstep.contracts.contract import Contract, Kind
-from lockstep.project import ProjectInvalid, Registry, folder
+from lockstep.project import ProjectInvalid, Registry, folder_of
 from lockstep.settings import Settings
 from lockstep.suite_files import SuiteMissing, quarantining, suite_file, text_of
 
@@ -33,15 +33,15 @@ def with_rules(contract: Contract, settings: Settings) -> Contract:
     return replace(contract, rules=tuple(map(rules.rule_of, expectations)))
 
 
-def with_schema(contract: Contract) -> Contract:
-    """The contract with the text of its schema's file, if it names one.
+def with_schema(contract: Contract, settings: Settings) -> Contract:
+    """The contract with the text of its schema's file, if it names one, in the project of the settings.
 
     Raises:
         ProjectInvalid: there is no such file, or its schema is not one of the contract's columns.
     """
     if not contract.schema_file:
         return contract
-    file = folder("contracts") / contract.schema_file
+    file = folder_of(settings, "contracts") / contract.schema_file
     try:
         completed = replace(contract, schema=file.read_text())
     except (OSError, UnicodeDecodeError) as error:
@@ -52,7 +52,7 @@ def with_schema(contract: Contract) -> Contract:
 
 
 def _completed(contract: Contract, settings: Settings) -> Contract:
-    return with_rules(with_schema(contract), settings)
+    return with_rules(with_schema(contract, settings), settings)
 
 
 CONTRACTS: Registry[Contract] = Registry("contracts", "CONTRACT", lambda contract: contract.problems, _completed)

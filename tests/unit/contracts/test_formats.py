@@ -7,7 +7,8 @@ import pytest
 from tests.support.formats import avro_schema, page_views
 
 from lockstep.contracts import with_schema
-from lockstep.project import ProjectInvalid
+from lockstep.project import ProjectInvalid, folder_of
+from lockstep.settings import Settings
 
 JSON = page_views("views")
 AVRO = replace(JSON, format="avro", schema=avro_schema(JSON.columns))
@@ -51,25 +52,30 @@ def test_changes_are_in_json():
 
 
 @pytest.fixture
-def contracts(tmp_path, monkeypatch):
-    monkeypatch.setattr("lockstep.contracts.folder", lambda name: tmp_path / name)
-    (tmp_path / "contracts").mkdir()
-    return tmp_path / "contracts"
+def config(tmp_path):
+    return Settings(project=tmp_path, package="someones")
 
 
-def test_the_schema_is_read_from_the_file_beside_the_contract(contracts):
+@pytest.fixture
+def contracts(config):
+    found = folder_of(config, "contracts")
+    found.mkdir(parents=True)
+    return found
+
+
+def test_the_schema_is_read_from_the_file_beside_the_contract(contracts, config):
     (contracts / "views.avsc").write_text(AVRO.schema)
     named = replace(AVRO, schema="views.avsc")
     assert named.problems == []
-    assert with_schema(named) == AVRO
+    assert with_schema(named, config) == AVRO
 
 
-def test_a_file_that_is_not_there_or_has_another_schema_is_named(contracts):
+def test_a_file_that_is_not_there_or_has_another_schema_is_named(contracts, config):
     named = replace(AVRO, schema="views.avsc")
     with pytest.raises(ProjectInvalid, match=r"views\.avsc cannot be read"):
-        with_schema(named)
+        with_schema(named, config)
     less = json.loads(AVRO.schema)
     less["fields"].pop()
     (contracts / "views.avsc").write_text(json.dumps(less))
     with pytest.raises(ProjectInvalid, match=r"views\.avsc: its schema has no field tags"):
-        with_schema(named)
+        with_schema(named, config)
