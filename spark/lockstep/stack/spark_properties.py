@@ -138,6 +138,8 @@ def _by_cores(cores: int) -> dict[str, str]:
         # On a small machine jobs are small, and schemas are wide: generating code takes longer than interpreting expressions,
         # also for 90,000 rows at once. Spark then compiles no stages either.
         "spark.sql.codegen.factoryMode": "NO_CODEGEN" if few else "FALLBACK",
+        # Spark lets Python workers that wait take turns, so each that was ever needed stays: 100 MB. Others start in a moment.
+        "spark.python.factory.idleWorkerMaxPoolSize": str(cores),
         # VACUUM lists every table with this many tasks. Spark's 10,000 are meant for object stores.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(8 * cores),
     }
