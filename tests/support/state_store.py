@@ -1,6 +1,6 @@
 """Spark's state store of a stateful operator, in memory."""
 
-import json
+import pickle
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -51,14 +51,12 @@ class Map:
         self.values: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._stateName = "map"
         self._mapStateClient = self._stateful_processor_api_client = self.sockfile = self
-        self.user_key_schema = self.value_schema = None
         self._answers: deque[tuple[int, str, bytes]] = deque()
 
-    def _serialize_to_bytes(self, _schema: None, value: tuple[Any, ...]) -> bytes:
-        return json.dumps(value).encode()
-
     def _deserialize_from_bytes(self, value: bytes) -> tuple[Any, ...]:
-        return tuple(json.loads(value))
+        """As of the client of the state server."""
+        found: tuple[Any, ...] = pickle.loads(value)  # noqa: S301 the test wrote it
+        return found
 
     def flush(self) -> None:
         """As of the file of a socket."""
@@ -73,7 +71,7 @@ class Map:
         match call.WhichOneof("method"):
             case "getValue":
                 key = self._deserialize_from_bytes(call.getValue.userKey)
-                answer = self._serialize_to_bytes(None, self.values[key]) if key in self.values else b""
+                answer = pickle.dumps(self.values[key]) if key in self.values else b""
             case "updateValue":
                 key = self._deserialize_from_bytes(call.updateValue.userKey)
                 self.values[key] = self._deserialize_from_bytes(call.updateValue.value)

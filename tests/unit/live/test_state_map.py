@@ -4,11 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkRuntimeError
+from pyspark.serializers import CPickleSerializer
+from pyspark.sql.streaming.stateful_processor_api_client import StatefulProcessorApiClient
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 from tests.support.state_store import Map
 
-from lockstep.live.state_map import StateMap
+from lockstep.live.state_map import StateMap, _encoded
 
 KEYS = st.tuples(st.integers(0, 9), st.text(max_size=2))
+KEYS_OF_SPARK = StructType().add("clock", StringType()).add("slot", LongType()).add("number", IntegerType())
 
 
 @given(st.lists(st.dictionaries(KEYS, st.none() | st.text(min_size=1)), max_size=10), st.sets(KEYS))
@@ -37,3 +41,11 @@ def test_a_call_that_fails_is_no_answer_to_another(monkeypatch):
         state.read([(1,), (2,)])
     monkeypatch.undo()
     assert state.read([(2,)]) == {(2,): "two"}
+
+
+@given(st.text(), st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1))
+def test_spark_gets_what_its_own_client_would_send(clock, slot, number):
+    client = StatefulProcessorApiClient.__new__(StatefulProcessorApiClient)
+    client.pickleSer = CPickleSerializer()
+    key = (clock, slot, number)
+    assert _encoded(key) == client._serialize_to_bytes(KEYS_OF_SPARK, key)
