@@ -39,10 +39,12 @@ def load_by_columns(serializer: Any, stream: Any) -> Iterator[tuple[Any, Any, An
     from pyspark.sql.pandas.serializers import ArrowStreamSerializer
     from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasFuncMode as Mode
 
+    from lockstep.definition.events import as_rows
+
     def rows() -> Iterator[tuple[tuple[Any, ...], Row]]:
         for batch in ArrowStreamSerializer.load_stream(serializer, stream):  # type: ignore[no-untyped-call]
             row_of = Row(*batch.schema.names)
-            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            for values in as_rows(batch):
                 yield tuple(values[offset] for offset in serializer.key_offsets), row_of(*values)
 
     for key, of_key in groupby(rows(), key=itemgetter(0)):

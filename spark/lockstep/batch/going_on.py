@@ -20,6 +20,7 @@ from lockstep.batch.plan import Plan
 from lockstep.batch.saved_machines import SCHEMA, SavedMachines
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed
+from lockstep.definition.events import as_rows
 from lockstep.definition.keyed import final
 from lockstep.definition.machine import as_table
 from lockstep.definition.tables import gold_of
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 # Live is at most a few roll-ups behind: reconciliation goes on from the machines of the last one that live has passed.
 KEPT = 5
-# Events that are Python's objects at a time.
-AT_ONCE = 50_000
+# Events of a view that are Python's objects at a time: with all their data, two kilobytes each.
+AT_ONCE = 10_000
 
 
 def roll_up(
@@ -112,14 +113,15 @@ def process_new(view: Keyed, saved: pa.Table, new_events: pa.Table, until: datet
     out: list[Row] = []
     after = []
     for machines_before, events in _by_keys(saved, new_events):
-        rows, machines_after = go_on(view, machines_before, events.to_pylist(), until, view.upserts)
+        of_events = (dict(zip(events.column_names, row, strict=True)) for row in as_rows(events))
+        rows, machines_after = go_on(view, machines_before, of_events, until, view.upserts)
         out = final(view, out + rows)
         after.append(machines_after)
     return out, pa.concat_tables(after)
 
 
 def _by_keys(saved: pa.Table, new_events: pa.Table) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """The machines and their events, some keys at a time where the events are many: in Python, one takes a kilobyte or two."""
+    """The machines and their events, some keys at a time where the events are many."""
     pieces = -(-len(new_events) // AT_ONCE)
     if pieces <= 1:
         yield saved, new_events

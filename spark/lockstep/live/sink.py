@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lockstep import settings
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import View, states
+from lockstep.definition.events import as_rows
 from lockstep.definition.machine import as_table
 from lockstep.definition.version import definition_version
 from lockstep.definition.view import Output
@@ -98,13 +99,13 @@ def _by_window(rows: pa.Table) -> Mapping[str, Rows]:
 def _by_view(rows: pa.Table) -> tuple[Mapping[str, Rows], Mapping[str, int]]:
     """The rows of :class:`~lockstep.live.machine.Machines`, as dicts, by the label of their view; and what the clocks show."""
     found, shown = defaultdict(list), dict[str, int]()
-    for row in rows.to_pylist():
-        values = states.loads(row["_row"])
-        if row["_view"] is None:
+    for view, text, revision in as_rows(rows.select(["_view", "_row", "_revision"])):
+        values = states.loads(text)
+        if view is None:
             # Each state partition has clocks of its own.
             shown = {clock: min(at, shown.get(clock, at)) for clock, at in values.items()}
         else:
-            found[row["_view"]].append(values | {"_revision": row["_revision"]})
+            found[view].append(values | {"_revision": revision})
     return found, shown
 
 

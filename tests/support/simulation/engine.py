@@ -328,13 +328,6 @@ class Collected:
         return self._rows, None
 
 
-class _Listed(list[Row]):
-    """Rows, as an Arrow table gives them."""
-
-    def to_pylist(self) -> list[Row]:
-        return self
-
-
 @contextmanager
 def from_history(
     view: Keyed, silver: Mapping[str, Rows], low: datetime, until: datetime
@@ -351,7 +344,8 @@ def machines_from_history(view: Keyed, silver: Mapping[str, Rows], until: dateti
 
 def new_events(wanted: Sequence[Wanted], silver: Mapping[str, Rows]) -> Collected:
     """As :func:`lockstep.batch.new_events.new_events`."""
-    return Collected(_Listed(e for one in wanted for s in one.view.streams for e in _new_events(one, s, silver[s])))
+    found = [e for one in wanted for s in one.view.streams for e in _new_events(one, s, silver[s])]
+    return Collected(pa.Table.from_pylist(found))
 
 
 def _new_events(one: Wanted, stream: str, rows: Rows) -> Iterator[Row]:

@@ -71,7 +71,7 @@ def test_the_rows_and_the_machines_are_those_of_all_events_at_once(before, now, 
 
 def test_no_more_events_are_taken_at_once_than_the_keys_allow(monkeypatch):
     taken = []
-    monkeypatch.setattr(going_on, "go_on", lambda *given: taken.append(len(given[2])) or ([], SCHEMA.empty_table()))
+    monkeypatch.setattr(going_on, "go_on", lambda *given: taken.append(len([*given[2]])) or ([], SCHEMA.empty_table()))
     gone_on(SCHEMA.empty_table(), [(key, "one") for key in "abcdefgh" for _ in range(5)], 0, 10)
     assert taken == [10, 10, 10, 10]
 
