@@ -149,9 +149,12 @@ def _newer(seen: dict[str, Seen], events: list[Event]) -> Iterator[Event]:
 
 def as_table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     """Rows of machines, also such as came out of a text, in the columns of a schema; missing values are null. Pure."""
-    floating = [field.name for field in schema if pa.types.is_floating(field.type)]
+    given = [*rows]
+    columns = [_column([row.get(field.name) for row in given], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
     # JSON does not tell numbers with a fraction from decimals.
-    exact = (
-        row | {name: float(row[name]) for name in floating if row.get(name) is not None} for row in map(dict, rows)
-    )
-    return pa.Table.from_pylist([*exact], schema=schema)
+    exact = [value if value is None else float(value) for value in values] if pa.types.is_floating(kind) else values
+    return pa.array(exact, kind)

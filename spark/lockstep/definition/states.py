@@ -52,10 +52,12 @@ def _encode(value: Any) -> dict[str, int | str]:
 
 
 def _decode(value: dict[str, Any]) -> Any:
-    if value.keys() == {_TIME}:
-        return from_micros(value[_TIME])
-    if value.keys() == {_DECIMAL}:
-        return Decimal(value[_DECIMAL])
+    # Most dicts are longer, and it is called for each.
+    if len(value) == 1:
+        if _TIME in value:
+            return from_micros(value[_TIME])
+        if _DECIMAL in value:
+            return Decimal(value[_DECIMAL])
     return value
 
 
