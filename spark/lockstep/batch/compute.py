@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from lockstep.batch.saved_machines import SCHEMA
 from lockstep.definition import Keyed, View, Windowed
 from lockstep.definition.columns import ddl
-from lockstep.definition.events import event, events
+from lockstep.definition.events import as_dicts, event, events
 from lockstep.definition.keyed import Event, in_log_order, last_of_each_key
 from lockstep.definition.machine import Machine
 from lockstep.definition.states import micros
@@ -179,7 +179,7 @@ def _machines(
 
     def run(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         found: list[Row] = []
-        rows = (row for batch in batches for row in batch.to_pylist())
+        rows = (row for batch in batches for row in as_dicts(batch))
         for key, of_key in groupby(rows, itemgetter("_key")):
             machine = Machine()
             out, buckets = machine.run(view, _in_order(map(event, of_key)), until)

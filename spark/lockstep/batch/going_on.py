@@ -20,7 +20,7 @@ from lockstep.batch.plan import Plan
 from lockstep.batch.saved_machines import SCHEMA, SavedMachines
 from lockstep.contracts import CONTRACTS
 from lockstep.definition import Keyed
-from lockstep.definition.events import as_rows
+from lockstep.definition.events import as_dicts
 from lockstep.definition.keyed import final
 from lockstep.definition.machine import as_table
 from lockstep.definition.tables import gold_of
@@ -113,8 +113,7 @@ def process_new(view: Keyed, saved: pa.Table, new_events: pa.Table, until: datet
     out: list[Row] = []
     after = []
     for machines_before, events in _by_keys(saved, new_events):
-        of_events = (dict(zip(events.column_names, row, strict=True)) for row in as_rows(events))
-        rows, machines_after = go_on(view, machines_before, of_events, until, view.upserts)
+        rows, machines_after = go_on(view, machines_before, as_dicts(events), until, view.upserts)
         out = final(view, out + rows)
         after.append(machines_after)
     return out, pa.concat_tables(after)

@@ -169,6 +169,12 @@ def as_rows(table: "pa.Table | pa.RecordBatch") -> "Iterator[tuple[Any, ...]]":
     return zip(*map(_values, table.columns), strict=True)
 
 
+def as_dicts(table: "pa.Table | pa.RecordBatch") -> "Iterator[dict[str, Any]]":
+    """The rows of Arrow by column, as ``to_pylist`` gives them."""
+    names = table.column_names
+    return (dict(zip(names, row, strict=True)) for row in as_rows(table))
+
+
 def _values(column: "pa.ChunkedArray | pa.Array") -> list[Any]:
     import pyarrow as pa
 
