@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # Live is at most a few roll-ups behind: reconciliation goes on from the machines of the last one that live has passed.
 KEPT = 5
-# Events of a view that are Python's objects at a time: with all their data, two kilobytes each.
+# Events of a view that are Python's objects at a time: a kilobyte or two each.
 AT_ONCE = 10_000
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.definition.columns import FIRST_GENERATION, POSITION
+from lockstep.definition.events import as_rows
 from lockstep.definition.tables import bronze_of
 from lockstep.definition.view import literal
 from lockstep.lake import small_commits
@@ -167,7 +168,7 @@ def _outcomes(parsed: pa.Table, contract: "Contract", kept: dict[Identity, int])
 def _identities(rows: pa.Table, contract: "Contract") -> Iterator[Identity]:
     names = identity(contract)
     columns = [pc.fill_null(rows[n], FIRST_GENERATION) if n == "_generation" else rows[n] for n in names]
-    return zip(*(column.to_pylist() for column in columns), strict=True)
+    return as_rows(pa.table(columns, [*names]))
 
 
 def _micros(rows: pa.Table) -> list[int]:
