@@ -153,12 +153,19 @@ def test_a_task_whose_worker_was_killed_before_it_took_it_gets_another(executor:
 
 
 def test_a_worker_ends_after_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = get_context().SimpleQueue()
-    monkeypatch.setattr(BaseExecutor, "run_workload", lambda *_, **__: ran.put(os.getpid()))
+    ran, all_began = get_context().SimpleQueue(), get_context().Event()
+
+    def run(*_: Any, **__: Any) -> None:
+        # The executor forgets a worker that has ended when the next task begins.
+        all_began.wait(timeout=30)
+        ran.put(os.getpid())
+
+    monkeypatch.setattr(BaseExecutor, "run_workload", run)
     executor = Executor(parallelism=4)  # type: ignore[no-untyped-call]
     executor.start()
     began = [begin(executor, PLAN._replace(map_index=number)) for number in range(3)]
     workers = list(executor.workers.values())
+    all_began.set()
     for worker in workers:
         worker.join(timeout=30)
     assert [worker.exitcode for worker in workers] == [0] * len(began)
