@@ -5,15 +5,14 @@ from collections.abc import Iterable
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from lockstep import settings
+from lockstep import settings, terminal
 from lockstep.control.database import control
 from lockstep.kafka_clients import create_topics, latest_by_key
 from lockstep.sinks import outbox
 from lockstep.sinks.alerts import alerting_views, send_waiting
 from lockstep.sinks.kafka_senders import BATCHES, BATCHES_TOPIC
+from lockstep.terminal import Listing
 
 app = typer.Typer(help="Alerts and their sinks: the topic, a webhook and e-mail.", no_args_is_help=True)
 
@@ -33,7 +32,7 @@ def show(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] 
     choices = [(name, view["delivery"], view["overload"]) for name, view in views.items()]
     newest = [(name, str(b["batch_id"]), str(b["rows"]), b["at"][:19]) for name, b in sorted(batches.items())]
     counts = [(sink, *(str(states[state]) for state in outbox.State)) for sink, states in direct.items()]
-    console = Console()
+    console = terminal.console()
     console.print(_table("view", "to the topic", "when a receiver is busy", rows=choices))
     console.print(_table("\nsender", "newest batch", "rows", "at (UTC)", rows=newest))
     console.print(_table("\nreceiver", *outbox.State, rows=counts))
@@ -45,8 +44,8 @@ def send() -> None:
     typer.echo(f"{send_waiting(settings.load())} alerts were sent.")
 
 
-def _table(*head: str, rows: Iterable[tuple[str, ...]]) -> Table:
-    table = Table(*head, box=None, pad_edge=False)
+def _table(*head: str, rows: Iterable[tuple[str, ...]]) -> Listing:
+    table = Listing(*head)
     for row in rows:
         table.add_row(*row)
     return table

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from lockstep import settings as configuration
+from lockstep import terminal
 from lockstep.catalog import connect
 from lockstep.contracts import Contract, captured_tables
 from lockstep.contracts.captured import database_of
@@ -45,7 +45,7 @@ def verify(
 
 def report(sentences: Iterable[str], *, differ: bool) -> None:
     """Print what was found; the exit code is 1 if something differs."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal.console()
     for text in sentences:
         console.print(text, markup=False)
     if differ:

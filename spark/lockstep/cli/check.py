@@ -3,9 +3,8 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from lockstep import settings
+from lockstep import settings, terminal
 from lockstep.catalog import connect
 from lockstep.commands.registry import AGGREGATES
 from lockstep.contracts import CONTRACTS
@@ -18,7 +17,7 @@ from lockstep.refine.rules import refusals
 
 def check(views: Annotated[str, typer.Argument(help="Names, comma-separated.")] = "all") -> None:
     """Check that each view can run live and in batch, and that each suite can be used. Nothing is started, no table is read."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal.console()
     refused = []
     config = settings.load()
     files = CONTRACTS.broken | VIEWS.broken | AGGREGATES.broken | suites.problems(config)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from lockstep import project, settings
+from lockstep import project, settings, terminal
 from lockstep.contracts import CONTRACTS, Contract
 from lockstep.definition.compatibility import broken_promises
 from lockstep.errors import LockstepError
@@ -42,7 +41,7 @@ def compatible(
     format.
     """
     project.package()
-    console, config = Console(highlight=False, soft_wrap=True), settings.load()
+    console, config = terminal.console(), settings.load()
     refused = False
     for file, reason in CONTRACTS.broken.items():
         refused = True

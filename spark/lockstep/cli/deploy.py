@@ -3,9 +3,8 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from lockstep import settings
+from lockstep import settings, terminal
 from lockstep.catalog import connect
 from lockstep.cli import environments
 from lockstep.deploy import apply as making
@@ -18,7 +17,7 @@ from lockstep.environments.sample import DEFAULT
 from lockstep.errors import LockstepError
 from lockstep.stack.stack import Stack
 
-console = Console(highlight=False, soft_wrap=True)
+console = terminal.console()
 _STYLES = {
     Action.CREATE: "green",
     Action.CHANGE: "yellow",

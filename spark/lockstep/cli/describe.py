@@ -8,10 +8,8 @@ from itertools import groupby
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table as Grid
 
-from lockstep import dictionary, settings
+from lockstep import dictionary, settings, terminal
 from lockstep.dictionary import Table
 from lockstep.dictionary.models import models
 from lockstep.errors import LockstepError
@@ -27,6 +25,7 @@ from lockstep.reconcile import record as reconciliation
 from lockstep.replay import diff
 from lockstep.replay import record as replays
 from lockstep.serving import manifest
+from lockstep.terminal import Listing
 
 OPS = (
     archive.TABLE,
@@ -41,7 +40,7 @@ OPS = (
     replays.TABLE,
     diff.TABLE,
 )
-console = Console(highlight=False, soft_wrap=True)
+console = terminal.console()
 
 
 class UnknownTable(LockstepError):
@@ -102,10 +101,10 @@ def _show(table: Table) -> None:
             console.print(f"{what:5} {value}")
     console.print()
     has_tokens = any(column.is_token for column in table.columns)
-    grid = Grid("column", "type", *(["personal"] if has_tokens else []), "meaning", box=None, pad_edge=False)
+    grid = Listing("column", "type", *(["personal"] if has_tokens else []), "meaning")
     for column in table.columns:
         personal = ["token" if column.is_token else ""] if has_tokens else []
         # A long type, such as that of a struct, takes no room from the meanings.
         kind = column.type if len(column.type) <= 24 else column.type.partition("<")[0] + "<…>"
         grid.add_row(column.name, kind, *personal, column.description)
-    console.print(grid, soft_wrap=False)
+    console.print(grid)

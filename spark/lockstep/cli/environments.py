@@ -3,10 +3,10 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from lockstep import settings as configuration
+from lockstep import terminal
 from lockstep.catalog import connect
 from lockstep.definition.registry import chosen
 from lockstep.environments import diff as comparing
@@ -14,9 +14,9 @@ from lockstep.environments import remove as removing
 from lockstep.environments.apply import apply as apply_environment
 from lockstep.environments.diff import Verdict, ViewDiff
 from lockstep.settings import Settings
-from lockstep.status.screen import WIDTH
+from lockstep.terminal import Listing
 
-console = Console(highlight=False, soft_wrap=True)
+console = terminal.console(wide=True)
 _STYLES = {
     Verdict.EQUAL: "green",
     Verdict.DIFFERENT: "bold red",
@@ -63,14 +63,14 @@ def remove(yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confi
 
 
 def _show(found: list[ViewDiff]) -> None:
-    table = Table(box=None, pad_edge=False)
+    table = Listing()
     for column in ("view", "compared (UTC)", "equal", "changed", "only here", "only in production", "verdict"):
         table.add_column(column, justify="left" if column in ("view", "compared (UTC)", "verdict") else "right")
     for one in found:
         counts = [f"{count:,}" for count in (one.equal, one.changed, one.only_here, one.only_there)]
         cells = [str(one.extent), *counts] if one.extent else ["-"] * 5
-        table.add_row(one.view, *cells, f"[{_STYLES[one.verdict]}]{one.verdict}[/]")
-    Console(width=max(console.width, WIDTH)).print(table)
+        table.add_row(one.view, *cells, Text(one.verdict, style=_STYLES[one.verdict]))
+    console.print(table)
     for one in found:
         for line in (*([one.reason] if one.reason else []), *one.columns, *one.examples):
             console.print(f"{one.view}: {line}", markup=False)

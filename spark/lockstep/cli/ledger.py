@@ -7,10 +7,8 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from lockstep import lake, ledger, session
+from lockstep import lake, ledger, session, terminal
 from lockstep import settings as configuration
 from lockstep.cli.status import lag
 from lockstep.contracts import CONTRACTS, Contract
@@ -26,6 +24,7 @@ from lockstep.ledger.heads import head
 from lockstep.ledger.ranges import Range, size
 from lockstep.maintain import torn
 from lockstep.settings import Settings
+from lockstep.terminal import Listing
 
 app = typer.Typer(help="The ledger of offsets, read from the Delta commits.", no_args_is_help=True)
 app.command()(lag)
@@ -55,9 +54,9 @@ def show(
     if as_json:
         typer.echo(json.dumps({name: [_as_dict(e) for e in entries] for name, entries in newest.items()}, indent=2))
         return
-    console = Console()
+    console = terminal.console()
     for name, entries in newest.items():
-        table = Table("entry", "ranges [start, end)", "rows", "run", "code", "committed (UTC)", title=name, box=None)
+        table = Listing("entry", "ranges [start, end)", "rows", "run", "code", "committed (UTC)", title=name)
         for e in entries:
             ranges = "  ".join(f"{r.partition}: [{r.start:,}, {r.end:,})" for r in e.ranges if r.size)
             table.add_row(str(e.seq), ranges or "-", f"{e.rows:,}", e.run_id, e.code_version, _time(e.committed_at))

@@ -4,10 +4,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from lockstep import settings as configuration
+from lockstep import terminal
 from lockstep.catalog import connect
 from lockstep.errors import LockstepError
 from lockstep.quality import docs, outcomes, reports
@@ -15,9 +14,10 @@ from lockstep.quality import profile as profiling
 from lockstep.quality.outcomes import Outcome
 from lockstep.quality.suites import gated
 from lockstep.suite_files import Severity, suite_text
+from lockstep.terminal import Listing
 
 app = typer.Typer(no_args_is_help=True, help="What the gates have found: outcomes, their trend, the data docs.")
-console = Console(highlight=False, soft_wrap=True)
+console = terminal.console()
 _BARS = " ▁▂▃▄▅▆▇█"
 _TREND = 24
 Day = Annotated[str | None, typer.Option("--day", help="Only the runs of this day (UTC), such as 2026-11-24.")]
@@ -28,7 +28,7 @@ def list_() -> None:
     """Show the newest outcome of each gate. The exit code is 1 if one is shut."""
     settings = configuration.load()
     verdicts = outcomes.latest(settings).verdicts
-    table = Table("table", "gate", box=None, pad_edge=False)
+    table = Listing("table", "gate")
     for name in sorted({*gated(settings), *verdicts}):
         verdict = verdicts.get(name)
         style = "dim" if verdict is None else "red" if not verdict.success else "yellow" if verdict.warned else ""
@@ -53,7 +53,7 @@ def show(
             f"No gate has checked {table}{f' on {day}' if day else ''}: `lockstep quality list` names the tables with a suite."
         )
     newest = found[0][0]
-    checks = Table("severity", "expectation", "does not hold", "observed", "trend", box=None, pad_edge=False)
+    checks = Listing("severity", "expectation", "does not hold", "observed", "trend")
     for check in newest.results:
         wrong = "" if check.success else "yellow" if check.severity is Severity.WARN else "red"
         count = "" if check.unexpected is None else f"{check.unexpected:,} of {check.elements or 0:,}"
@@ -61,7 +61,7 @@ def show(
         checks.add_row(check.severity.value, check.expectation, count, check.observed or "", trend, style=wrong)
     console.print(f"{table}: {newest.verdict}, {newest.checked_at:%F %T} UTC")
     console.print(checks)
-    past = Table("checked (UTC)", "gate", "run", "what failed", "slice", box=None, pad_edge=False)
+    past = Listing("checked (UTC)", "gate", "run", "what failed", "slice")
     for outcome, run in found[: None if day else runs]:
         failed = "; ".join([*outcome.failed, *outcome.warned])
         past.add_row(f"{outcome.checked_at:%F %T}", str(outcome.verdict), run, failed, outcome.slice)

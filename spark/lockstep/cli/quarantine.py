@@ -7,10 +7,8 @@ from typing import Annotated, Any
 
 import typer
 from pyspark.sql import functions as F
-from rich.console import Console
-from rich.table import Table
 
-from lockstep import lake
+from lockstep import lake, terminal
 from lockstep import settings as configuration
 from lockstep.catalog import connect
 from lockstep.contracts import CONTRACTS, Contract
@@ -18,9 +16,10 @@ from lockstep.definition.tables import Tables
 from lockstep.errors import LockstepError
 from lockstep.redrive import run
 from lockstep.redrive.rows import RedriveRefused, Row, parse_place, shown, with_fields
+from lockstep.terminal import Listing
 
 app = typer.Typer(no_args_is_help=True, help="Rows that were put aside: why, what they hold, and how they come back.")
-console = Console(highlight=False, soft_wrap=True)
+console = terminal.console()
 Stream = Annotated[str, typer.Argument(help="The stream.")]
 At = Annotated[list[str] | None, typer.Option("--at", help="The row at PARTITION:OFFSET; may be repeated.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="The rows with exactly this reason.")]
@@ -30,7 +29,7 @@ Reason = Annotated[str | None, typer.Option("--reason", help="The rows with exac
 def list_(streams: Annotated[list[str] | None, typer.Argument(help="Streams; all without one.")] = None) -> None:
     """Count the rows of quarantine by stream and reason."""
     settings = configuration.load()
-    table = Table("stream", "reason", "rows", "first (UTC)", "last (UTC)", box=None, pad_edge=False)
+    table = Listing("stream", "reason", "rows", "first (UTC)", "last (UTC)")
     with connect(settings, "quarantine") as spark:
         for contract in [_contract(name) for name in streams] if streams else CONTRACTS.values():
             name = Tables.of(contract).quarantine

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from lockstep import settings as configuration
+from lockstep import terminal
 from lockstep.definition.registry import chosen
 from lockstep.for_each import for_each
 from lockstep.reconcile.report import junit, render
@@ -29,7 +29,7 @@ def reconcile(
     again = again_since.replace(tzinfo=UTC) if again_since else None
     run_id = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     reports = list(for_each("reconcile", partial(work, again_since=again), selected, run_id).values())
-    Console().print(render(reports))
+    terminal.console().print(render(reports))
     if junit_file:
         junit(reports).write(junit_file, encoding="utf-8", xml_declaration=True)
     if any(report.unexplained for report in reports):

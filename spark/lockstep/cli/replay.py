@@ -8,27 +8,27 @@ from typing import Annotated, Any
 
 import typer
 import yaml
-from rich.console import Console
-from rich.table import Table
 
 from lockstep import settings as configuration
+from lockstep import terminal
 from lockstep.catalog import connect
 from lockstep.cli.options import options_of
 from lockstep.control import intervals
 from lockstep.replay import record, run
 from lockstep.replay.parse import load, parse
 from lockstep.replay.record import Replay
-from lockstep.replay.report import diff_as_table, plain, plan_as_table
+from lockstep.replay.report import diff_as_table, plan_as_table
 from lockstep.replay.request import Request
 from lockstep.replay.resolve import resolve
 from lockstep.serving import manifest
 from lockstep.settings import Settings
+from lockstep.terminal import Listing, plain
 
 # What the records and leases of a command name as the run; a DAG's run has an id of its own.
 RUN_ID = "cli"
 
 app = typer.Typer(help="Redo history: plan, shadow, diff, promote, undo.", no_args_is_help=True)
-console = Console(soft_wrap=True)
+console = terminal.console()
 FileOrId = Annotated[
     str, typer.Argument(metavar="FILE|ID", help="A YAML file with the fields of a replay, or the id of a replay.")
 ]
@@ -145,16 +145,14 @@ def _print_replay(replay: Replay) -> None:
 
 
 def _print_list(settings: Settings, replays: list[Replay]) -> None:
-    table = Table(box=None)
+    table = Listing()
     for column in ("id", "state", "by", "layers", "from", "to"):
         table.add_column(column, no_wrap=True)
     table.add_column("reason")
     for replay in replays:
         request = replay.request
         span = [f"{moment:%F %T}" if moment else "-" for moment in (request.start, request.end)]
-        table.add_row(
-            replay.id, replay.state, plain(replay.by), ", ".join(request.layers), *span, plain(request.reason)
-        )
+        table.add_row(replay.id, replay.state, replay.by, ", ".join(request.layers), *span, request.reason)
     console.print(table)
     for lock in intervals.holders(settings):
         console.print(

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from lockstep import settings as configuration
+from lockstep import terminal
 from lockstep.definition.registry import chosen
 from lockstep.serving.merged import freshness, visible
+from lockstep.terminal import Listing
 
 
 def serving(
@@ -25,10 +25,10 @@ def serving(
     if as_json:
         typer.echo(json.dumps([asdict(answer) for answer in answers], indent=2, default=datetime.isoformat))
         return
-    table = Table("view", "final until", "batch wrote", "live wrote", box=None, pad_edge=False)
+    table = Listing("view", "final until", "batch wrote", "live wrote")
     for answer in answers:
         table.add_row(answer.view, *(_time(at) for at in (answer.final_until, answer.batch_at, answer.live_at)))
-    Console().print(table)
+    terminal.console(wide=True).print(table)
 
 
 def _time(at: datetime | None) -> str:

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from lockstep import settings
+from lockstep import settings, terminal
 from lockstep.catalog import connect
 from lockstep.environments.remove import ensure_there
 from lockstep.errors import LockstepError
 from lockstep.session import collect
+from lockstep.terminal import Listing
 
 
 class SqlRefused(LockstepError):
@@ -61,10 +61,10 @@ def run(current: "settings.Settings", statement: str, as_csv: bool, limit: int) 
     if as_csv:
         csv.writer(sys.stdout, lineterminator="\n").writerows([found.column_names, *values])
         return
-    table = Table(*found.column_names, box=None, pad_edge=False)
+    table = Listing(*found.column_names)
     for row in values:
         table.add_row(*row)
-    Console().print(table)
+    terminal.console().print(table)
     if limit and len(values) == limit:
         Console(stderr=True).print(f"The first {limit:,} rows; --limit 0 prints all.")
 

@@ -4,9 +4,8 @@ import os
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from lockstep import project, settings
+from lockstep import project, settings, terminal
 from lockstep.deploy import apply as deploy
 from lockstep.deploy.observe import observe
 from lockstep.stack import doctor, jars
@@ -14,7 +13,7 @@ from lockstep.stack.registry import select
 from lockstep.stack.services import log_file
 from lockstep.stack.stack import Stack
 
-console = Console(highlight=False, soft_wrap=True)
+console = terminal.console()
 Services = Annotated[
     list[str] | None, typer.Argument(help="Services, such as kafka spark airflow; all when none is named.")
 ]

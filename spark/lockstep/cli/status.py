@@ -4,9 +4,8 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from lockstep import settings
+from lockstep import settings, terminal
 from lockstep.contracts import CONTRACTS
 from lockstep.definition.registry import chosen
 from lockstep.errors import LockstepError
@@ -47,4 +46,4 @@ def lag(
     if as_json:
         typer.echo(json.dumps({name: [p.as_dict() for p in partitions] for name, partitions in lags.items()}, indent=2))
     else:
-        Console().print(lag_table(lags))
+        terminal.console(wide=True).print(lag_table(lags))

@@ -8,11 +8,11 @@ from typing import Self
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lockstep.reconcile.difference import Cause, Difference
 from lockstep.reconcile.verdict import Verdict, WindowVerdict, overall
+from lockstep.terminal import Listing
 
 _STYLES = {
     Verdict.EQUAL: "green",
@@ -85,9 +85,7 @@ def worst(differences: Iterable[Difference]) -> list[Difference]:
 
 def render(reports: Sequence[Report]) -> RenderableType:
     """A table with a row for each view, and below it some of the keys that differ."""
-    table = Table(
-        "view", "windows", "unexplained", "causes", "corrected", "until (UTC)", "verdict", box=None, pad_edge=False
-    )
+    table = Listing("view", "windows", "unexplained", "causes", "corrected", "until (UTC)", "verdict")
     for r in reports:
         until = f"{r.until:%F %T}" if r.until else "nothing closed yet"
         causes = ", ".join(f"{cause}: {windows}" for cause, windows in r.causes.items()) or "-"

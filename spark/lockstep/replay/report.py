@@ -4,19 +4,14 @@ Text that comes from a person or from a row is shown as it is, and never read as
 """
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from lockstep.ledger.ranges import Range
 from lockstep.replay.plan import Plan
 from lockstep.replay.stages import Compared, TableDiff
+from lockstep.terminal import Listing, plain
 
 KINDS = ("windows", "equal", "changed", "added", "removed")
-
-
-def plain(text: str) -> Text:
-    """Text without markup. Control characters are shown as their escapes, so that they do nothing to a terminal."""
-    return Text("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
 
 
 def diff_as_markdown(replay: str, compared: Compared) -> str:
@@ -45,14 +40,14 @@ def _code(text: str) -> str:
 
 def plan_as_table(plan: Plan) -> Group:
     """What a plan reads, which windows it touches, and what it costs."""
-    table = Table("stream", "is read from", "offsets [start, end)", "rows", "MB", "arrived (UTC)", box=None)
+    table = Listing("stream", "is read from", "offsets [start, end)", "rows", "MB", "arrived (UTC)")
     for part in plan.parts:
         arrived = f"{part.arrived[0]:%F %T} to {part.arrived[1]:%F %T}" if part.arrived else "-"
         cells = (part.source, _ranges(part.ranges), f"{part.rows:,}", f"{part.size / 1e6:.1f}", arrived)
-        table.add_row(part.stream, *map(Text, cells))
+        table.add_row(part.stream, *cells)
         if part.missing:
             cells = ("Kafka, by its time index", _ranges(part.missing), "", "", "not in bronze yet")
-            table.add_row("", *map(Text, cells))
+            table.add_row("", *cells)
     lines = []
     for target in plan.targets:
         span = f"[{target.low:%F %T}, {target.high:%F %T})" if target.low and target.high else "what these rows touch"
@@ -71,7 +66,7 @@ def _ranges(ranges: tuple[Range, ...]) -> str:
 
 def diff_as_table(compared: Compared) -> Group:
     """What a promotion would change."""
-    table = Table("table", *KINDS, box=None)
+    table = Listing("table", *KINDS)
     for name, changes in compared.tables.items():
         table.add_row(name, *_counts(changes))
     samples = [f"  {name} {sample}" for name, changes in compared.tables.items() for sample in changes.samples]

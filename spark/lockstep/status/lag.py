@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from rich.table import Table
-
 from lockstep.ledger.ranges import TopicOffsets
+from lockstep.terminal import Listing
 
 
 @dataclass(frozen=True)
@@ -105,9 +104,9 @@ def overdue(
     return sums
 
 
-def lag_table(lags: Mapping[str, Iterable[PartitionLag]]) -> Table:
+def lag_table(lags: Mapping[str, Iterable[PartitionLag]]) -> Listing:
     """A table with one row for each partition and layer; ``lags`` is by stream."""
-    table = Table("partition", "layer", box=None, pad_edge=False)
+    table = Listing("partition", "layer")
     for name in ("log start", "log end", "in transactions", "position", "lag"):
         table.add_column(name, justify="right")
     for stream, partitions in lags.items():

@@ -4,17 +4,16 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from lockstep import terminal
 from lockstep.status.model import HEALTHY, Status, Verdict, age
+from lockstep.terminal import Listing
 
-# The widest table of the screen needs about this many columns.
-WIDTH = 120
 _STYLES = {Verdict.EQUAL: "green", Verdict.NOT_COMPARED: "yellow", Verdict.UNEXPLAINED: "red"}
 
 
 def show(status: Status) -> None:
     """Print the whole screen."""
-    # A pipe has no width of its own, and rich would assume 80 columns.
-    write(status, Console(width=max(Console().width, WIDTH)))
+    write(status, terminal.console(wide=True))
 
 
 def write(status: Status, console: Console) -> None:
@@ -32,8 +31,8 @@ def _verdict(status: Status) -> Text:
     return Text("Not all is right:\n" + "\n".join(f"  - {p}" for p in status.problems), style="bold red")
 
 
-def _streams(status: Status) -> Table:
-    table = Table("stream", title="Rows and lag", title_justify="left", box=None, pad_edge=False)
+def _streams(status: Status) -> Listing:
+    table = Listing("stream", title="Rows and lag")
     for name in (
         "log end",
         "waiting",
@@ -65,11 +64,8 @@ def _streams(status: Status) -> Table:
     return table
 
 
-def _unknown(status: Status) -> Table:
-    table = Table(
-        "stream", title="\nFields that the contract does not name", title_justify="left", box=None, pad_edge=False
-    )
-    table.add_column("rows of silver with each of them")
+def _unknown(status: Status) -> Listing:
+    table = Listing("stream", "rows of silver with each of them", title="\nFields that the contract does not name")
     for s in status.streams:
         if s.unknown:
             by_rows = sorted(s.unknown.items(), key=lambda item: -item[1])
@@ -77,25 +73,27 @@ def _unknown(status: Status) -> Table:
     return table
 
 
-def _views(status: Status) -> Table:
-    table = Table("view", title="\nLive against batch", title_justify="left", box=None, pad_edge=False)
+def _views(status: Status) -> Listing:
+    table = Listing("view", title="\nLive against batch")
     for name in ("counted", "late", "side output", "lag gold", "lag live", "windows", "unexplained"):
         table.add_column(name, justify="right")
-    table.add_column("compared until", no_wrap=True)
+    table.add_column("compared until")
     table.add_column("verdict")
     for v in status.views:
         lag = {layer: sum(s.lag.get(f"{layer}.{v.name}", 0) for s in status.streams) for layer in ("gold", "live")}
         counts = (v.counted, v.ignored, v.side_output, lag["gold"], lag["live"], v.windows, v.unexplained)
         verdict = Text(v.verdict, style=_STYLES[v.verdict])
-        table.add_row("\n← ".join([v.name, *v.made_from]), *(f"{n:,}" for n in counts), (v.until or "-")[:19], verdict)
+        table.add_row(
+            Text("\n← ".join([v.name, *v.made_from])), *(f"{n:,}" for n in counts), (v.until or "-")[:19], verdict
+        )
     return table
 
 
 def _services(status: Status) -> Table:
-    health = Table("service", "health", title="\nServices", title_justify="left", box=None, pad_edge=False)
+    health = Listing("service", "health", title="\nServices")
     for service, state in status.health.items():
         health.add_row(service, Text(state, style="green" if state == HEALTHY else "red"))
-    runs = Table("DAG", "last run", title="\nAirflow", title_justify="left", box=None, pad_edge=False)
+    runs = Listing("DAG", "last run", title="\nAirflow")
     for dag, run in status.airflow.runs.items():
         runs.add_row(dag, Text(str(run), style="red" if run.failed else ""))
     side_by_side = Table.grid(padding=(0, 4))
@@ -103,8 +101,8 @@ def _services(status: Status) -> Table:
     return side_by_side
 
 
-def _quality(status: Status) -> Table:
-    table = Table("gate", "newest verdict", title="\nQuality", title_justify="left", box=None, pad_edge=False)
+def _quality(status: Status) -> Listing:
+    table = Listing("gate", "newest verdict", title="\nQuality")
     for name, verdict in status.quality.items():
         table.add_row(name, Text(str(verdict), style="green" if verdict.success else "red"))
     return table

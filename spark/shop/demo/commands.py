@@ -3,9 +3,8 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from lockstep import settings
+from lockstep import settings, terminal
 from lockstep.settings import LOOPBACK
 from lockstep.status.screen import show
 from shop.demo.facts import acknowledged
@@ -16,7 +15,7 @@ def demo(
     days: Annotated[int | None, typer.Option(min=1, max=374, help="Simulate the last N days; 28 at first.")] = None,
 ) -> None:
     """Start everything, simulate the shop, and prove that live and batch agree. After that, the shop stays open."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal.console()
     demonstration = Demo(settings.load(), console, days)
     status = demonstration.run()
     own = demonstration.stack.settings

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from lockstep.replay.report import diff_as_markdown, diff_as_table, plain
+from lockstep.replay.report import diff_as_markdown, diff_as_table
 from lockstep.replay.stages import Compared, TableDiff
 
 SAMPLE = '2026-11-10 10:00:00: changed, such as {"page":"`{{ x }}` [bold]/[/bold]\x1b[2J"}'
@@ -34,7 +34,3 @@ def test_the_terminal_shows_markup_as_text_and_control_characters_as_escapes():
     assert "`{{ x }}` [bold]/[/bold]\\x1b[2J" in text
     assert "\x1b[2J" not in text
     assert "gold.v fails its suite: page is null" in text
-
-
-def test_a_reason_stays_on_its_line():
-    assert str(plain("one\ntwo\r\x00 'three' é")) == r"one\ntwo\r\x00 'three' é"

@@ -5,12 +5,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
 
+import pytest
 from rich.console import Console
 
 from lockstep.airflow_api import Run
 from lockstep.quality.outcomes import GateVerdict
 from lockstep.status.model import AirflowStatus, Problem, Status, Stream, ViewStatus
-from lockstep.status.screen import write
+from lockstep.status.screen import show, write
 
 STATUS = Status(
     streams=[Stream("clicks", "clicks", log_end=10, bronze=10, silver=10, lag={"bronze": 0, "silver": 0})],
@@ -60,6 +61,18 @@ def test_a_view_is_named_with_those_whose_results_it_reads() -> None:
     screen = lines(replace(STATUS, views=[chained]))
     first = screen.index("pages_in_total 0 0 0 0 0 0 0 - nothing compared yet")
     assert screen[first + 1 : first + 3] == ["← page_views_per_minute", "← user_sessions"]
+
+
+def test_nothing_is_cut_in_whatever_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = replace(STATUS.streams[0], name="account_events", log_end=10**7, bronze=10**7, silver=10**7)
+    view = replace(STATUS.views[0], name="activity_within_five_minutes", counted=10**7, windows=10**7)
+    show(replace(STATUS, streams=[stream], views=[view]))
+    screen = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "account_events 10,000,000 0 10,000,000 10,000,000 0 0 0 0 0 0 never" in screen
+    assert "activity_within_five_minutes 10,000,000 1 0 0 0 10,000,000 0 2026-11-20T10:00:00 equal" in screen
 
 
 def test_fields_that_no_contract_names_are_listed_where_there_are_any() -> None:
