@@ -37,7 +37,7 @@ down: $(VENV)/.installed ## Stop the stack; nothing is lost
 test: setup ## Lint, types, and all tests but soak and browser
 	@$(MAKE) --jobs 2 --output-sync lint test-fast
 	$(PYTEST) tests/integration tests/shop/integration --numprocesses 3 --dist loadscope --no-loadscope-reorder --durations 40 -m "not slow"
-	.ci/as-ordinary-user $(PYTEST) tests/e2e -m 'not slow'
+	.ci/as-ordinary-user $(PYTEST) tests/e2e --durations 20 -m 'not slow'
 
 .PHONY: test-fast
 test-fast: setup ## Unit and contract tests, under a minute
