@@ -38,8 +38,9 @@ class Listing(Table):
         super().__init__(*columns, box=None, pad_edge=False, title=title, title_justify="left")
 
     def add_column(self, header: RenderableType = "", footer: RenderableType = "", **options: Any) -> None:
-        """Add a column, with rich's options."""
-        super().add_column(header, footer, **{"overflow": "fold", **options})
+        """Add a column, with rich's options; its name is no markup either."""
+        shown = Text(header) if isinstance(header, str) else header
+        super().add_column(shown, footer, **{"overflow": "fold", **options})
 
     def add_row(self, *cells: RenderableType | None, style: StyleType | None = None, end_section: bool = False) -> None:
         """Add a row; a cell that is a ``str`` is shown as by :func:`plain`."""

@@ -36,5 +36,10 @@ def test_what_a_row_holds_is_no_markup(capsys: pytest.CaptureFixture[str]) -> No
     assert line.split() == ["[/red]", "[bold]b[/bold]"]
 
 
+def test_the_name_of_a_column_is_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    console().print(Listing("attributes[color]", "[/b]"))
+    assert capsys.readouterr().out.split() == ["attributes[color]", "[/b]"]
+
+
 def test_control_characters_do_nothing_to_a_terminal() -> None:
     assert str(plain("one\ntwo\r\x00 \x1b[2J 'three' é")) == r"one\ntwo\r\x00 \x1b[2J 'three' é"

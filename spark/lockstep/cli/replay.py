@@ -28,7 +28,7 @@ from lockstep.terminal import Listing, plain
 RUN_ID = "cli"
 
 app = typer.Typer(help="Redo history: plan, shadow, diff, promote, undo.", no_args_is_help=True)
-console = terminal.console()
+console = terminal.console(wide=True)
 FileOrId = Annotated[
     str, typer.Argument(metavar="FILE|ID", help="A YAML file with the fields of a replay, or the id of a replay.")
 ]
@@ -145,10 +145,7 @@ def _print_replay(replay: Replay) -> None:
 
 
 def _print_list(settings: Settings, replays: list[Replay]) -> None:
-    table = Listing()
-    for column in ("id", "state", "by", "layers", "from", "to"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("reason")
+    table = Listing("id", "state", "by", "layers", "from", "to", "reason")
     for replay in replays:
         request = replay.request
         span = [f"{moment:%F %T}" if moment else "-" for moment in (request.start, request.end)]
